@@ -22,6 +22,7 @@ from sightline.annotation.decisions import (
     gold_result,
     is_gold,
     is_reconsidered,
+    match_of,
     others_said,
     settlers,
 )
@@ -29,7 +30,10 @@ from sightline.annotation.overview import overview, stuck_sentence
 from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR, Phase, Task, task
 from sightline.annotation.types import Action, Annotator, Entry, Item, Lease, Project
+from sightline.benchmarks.base import defaults
+from sightline.benchmarks.registry import benchmark
 from sightline.errors import UserError
+from sightline.evaluation.options import setting_of
 
 ALWAYS = 1e12
 """When the links of these tests end."""
@@ -291,6 +295,52 @@ def test_a_phase_begins_when_the_earlier_one_ends_and_a_failed_test_ends_the_wor
     assert [item.number for item in work.finish(annotators[1], "right")] == [1, 2, 3, 4]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 7), min_size=2, max_size=16), st.integers(0, 9))
+def test_answers_come_in_an_order_of_the_annotators_own_and_contexts_of_a_question_stand_apart(
+    questions: list[int], seed: int
+) -> None:
+    items = [Item(number, phase="with", group=f"q{of}") for number, of in enumerate(questions, start=1)]
+    annotators = [Annotator(number, str(number), expires=ALWAYS) for number in (1, 2)]
+    project = Project("p", task("respond"), annotators=2, seed=seed)
+    works = [Work(project, items, annotators) for _ in range(2)]
+    alone = [works[0].finish(annotators[1]), works[0].finish(annotators[0])]
+    assert alone[1] == works[1].finish(annotators[0])  # Whatever others have done.
+    most = Counter(questions).most_common(1)[0][1]
+    for seen in alone:
+        assert len(seen) == len(items)
+        if most <= (len(items) + 1) // 2:
+            assert all(one.group != other.group for one, other in pairwise(seen))
+
+
+def test_annotators_who_answer_get_different_orders() -> None:
+    items = [Item(number, phase="answer", group=str(number)) for number in range(1, 21)]
+    annotators = [Annotator(number, str(number), expires=ALWAYS) for number in (1, 2, 3)]
+    work = Work(Project("p", task("respond"), annotators=3), items, annotators)
+    orders = {tuple(item.number for item in work.finish(one)) for one in annotators}
+    assert len(orders) == 3
+
+
+def test_what_asks_a_training_question_again_is_left_out() -> None:
+    items = [
+        Item(
+            0, texts={"question": (question,)}, cluster=image, variant=variant, hidden={"references": ("x",)}
+        )
+        for image in ("one", "two")
+        for question in ("Up?", "Why?")
+        for variant in ("context_1", "context_2")
+    ]
+    without = [replace(item, variant="", hidden={}) for item in items[::2]]
+    _, drawn = with_training(task("respond"), [*without, *items], 1, 2, 5)
+    asked = [(item.cluster, item.texts["question"]) for item in drawn]
+    first = [(item.cluster, item.texts["question"]) for item in drawn if item.phase]
+    assert len(set(first)) == 3
+    assert all(asked.count(one) == 1 for one in first)
+    assert len(drawn) == 3 + 3
+    with pytest.raises(UserError, match="4 questions"):
+        with_training(task("respond"), items, 3, 2, 5)
+
+
 def test_without_context_comes_before_every_context() -> None:
     declared: Task = task("respond")
     items = [Item(n, phase="with", group="g") for n in (1, 2)] + [Item(3, phase="without", group="x")]
@@ -423,3 +473,28 @@ def test_the_known_option_of_a_training_item_is_its_text(
             draft()
     else:
         assert [one.expected for one in draft()[1]] == [{"option": right}]
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "values", "match"),
+    [
+        ("codis", Item(1, texts={"question": ("Up or down?",)}), {"answer": "Down"}, "right"),
+        ("codis", Item(1, texts={"question": ("Up or down?",)}), {"answer": "It goes down"}, "right"),
+        ("codis", Item(1, texts={"question": ("Up or down?",)}), {"answer": "Up"}, "wrong"),
+        ("iibench", Item(1, texts={"options": ("Up.", "Down.")}), {"option": "Down."}, "right"),
+        ("iibench", Item(1, texts={"options": ("Up.", "Down.")}), {"option": "Up."}, "wrong"),
+        ("groups", Item(1, texts={"question": ("Where to?",)}), {"answer": "it's DOWN!"}, "right"),
+        ("contextual", Item(1, texts={"question": ("Where to?",)}), {"answer": "down"}, "right"),
+        ("contextual", Item(1, texts={"question": ("Where to?",)}), {"answer": "below"}, "waiting"),
+    ],
+)
+def test_expected_answers_are_compared_as_the_benchmark_compares_responses(
+    name: str, item: Item, values: dict[str, str], match: str
+) -> None:
+    source = benchmark(name)
+    effective = defaults(source, setting_of(source, name))
+    known = {"option": ("Down.",)} if "option" in values else {"answer": ("Down.",)}
+    reference = "B" if "option" in values else "Down."
+    item = replace(item, expected=known, hidden={"sample": "1", "references": (reference,)})
+    state = State(Project("p", task("respond"), benchmark=name, options=effective), [item])
+    assert match_of(state, item, values) == match

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from math import ceil
+from random import Random
+from typing import Literal
 
 from sightline.annotation.decisions import (
     decide,
     gold_is_due,
+    gold_result,
     has_failed,
     is_gold,
-    is_qualified,
     judged_by_raters,
     settlers,
     to_reconsider,
@@ -31,9 +33,9 @@ def choose(
     """Choose the next item of an annotator.
 
     The item in hand comes first. Otherwise, in the first phase that the annotator has not ended: the items
-    that the most annotators have judged, in the order of the project; but no two items of a group in a row,
-    if that is possible; and gold items at random places. Items to judge again, with the others' judgements
-    in view, come at the end.
+    that the most annotators have judged, in the order of the project (questions to answer come in an order of
+    the annotator's own); but no two items of a group in a row, if that is possible; and gold items at random
+    places. Items to judge again, with the others' judgements in view, come at the end.
 
     Returns:
         The item; None if there is none for this annotator now.
@@ -53,7 +55,7 @@ def choose(
         items = [item for item in state.items.values() if item.phase == phase]
         if found := _in_phase(state, annotators, annotator, live, items, now):
             return found
-        if fails_test(state, annotator, phase):
+        if result_of_test(state, annotator, phase) in ("failed", "waiting"):
             return None
     return next(to_reconsider(state, annotators, annotator), None)
 
@@ -101,6 +103,8 @@ def _in_phase(
     now: float,
 ) -> Item | None:
     done = state.of_annotator(annotator.number)
+    if own_order := state.project.task.produces == "answers" and state.project.task.mixed:
+        items = _in_own_order(state, annotator, items)
     left = [item for item in items if item.number not in done and is_for(item, annotator)]
     known = [item for item in left if item.expected]
     if known and not is_gold(state, known[0]):
@@ -120,7 +124,14 @@ def _in_phase(
         return known[0]
     last = state.last_item(annotator.number)
     candidates = _apart(open_items, last.group if last else "")
+    if own_order:
+        return candidates[0]
     return min(candidates, key=lambda item: (-taken[item.number], item.number))
+
+
+def _in_own_order(state: State, annotator: Annotator, items: Sequence[Item]) -> Sequence[Item]:
+    """Put items in the order of an annotator whose answers are a row of their own."""
+    return Random(f"order {state.project.seed} {annotator.number}").sample(items, len(items))
 
 
 def _apart(items: Sequence[Item], last_group: str) -> Sequence[Item]:
@@ -201,11 +212,27 @@ def is_test_over(state: State, annotator: Annotator, phase: str) -> bool:
     return all(item.number in done for item in _of_phase(state, annotator, phase))
 
 
-def fails_test(state: State, annotator: Annotator, phase: str) -> bool:
-    """Whether an annotator has done a qualification test and not passed it."""
+TestResult = Literal["passed", "failed", "waiting", "open"]
+"""`waiting`: it depends on answers about which the owner has not decided. `open`: items are left."""
+
+
+def result_of_test(state: State, annotator: Annotator, phase: str) -> TestResult:
+    """The result of an annotator's test; a phase that is no test is `passed`."""
     mine = _of_phase(state, annotator, phase)
-    is_done = bool(mine) and is_test_over(state, annotator, phase)
-    return is_done and not is_qualified(state, annotator.number, phase, len(mine))
+    if not mine or state.project.task.phase(phase).kind != "qualification":
+        return "passed"
+    if not is_test_over(state, annotator, phase):
+        return "open"
+    found, needed = gold_result(state, annotator.number, phase), passing(state, annotator, phase)
+    if found.right >= needed:
+        return "passed"
+    return "waiting" if found.right + found.waiting >= needed else "failed"
+
+
+def passing(state: State, annotator: Annotator, phase: str) -> int:
+    """How many items of a test must be as expected."""
+    share = state.project.task.gold.qualify * len(_of_phase(state, annotator, phase))
+    return ceil(round(share, 9))  # 0.7 * 10 is more than 7 in floating point.
 
 
 def able_raters(state: State, annotators: Iterable[Annotator], now: float) -> list[Annotator]:
@@ -216,7 +243,7 @@ def able_raters(state: State, annotators: Iterable[Annotator], now: float) -> li
         if one.role == RATER
         and one.expires > now
         and not may_not_work(state, one)
-        and not any(fails_test(state, one, phase.name) for phase in state.project.task.phases)
+        and not any(result_of_test(state, one, phase.name) == "failed" for phase in state.project.task.phases)
     ]
 
 

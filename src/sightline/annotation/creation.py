@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import cast
@@ -75,7 +75,17 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
     if new.proposals:
         proposed = known_values(task, judged, new.proposals)
         judged = [replace(item, proposal=proposed.get((item.targets, item.variant), {})) for item in judged]
+    picked_items = len(judged)
     task, judged = with_training(task, judged, new.training, new.qualification, request.seed)
+    left_out = picked_items - len(judged)
+    notes = [
+        *made.notes,
+        *(
+            [f"{left_out:,} items repeat a question of training or test, and are left out"]
+            if left_out
+            else []
+        ),
+    ]
     phases = [phase.name for phase in task.phases]
     items = ordered(judged, phases, mixed=task.mixed, seed=request.seed)
     project = Project(
@@ -84,13 +94,14 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
         sources=request.sources,
         data=made.data,
         benchmark=made.benchmark,
+        options=made.options,
         seed=request.seed,
         annotators=annotators,
         pick=pick,
         of=len(made.items),
         disjoint=new.disjoint,
     )
-    return Draft(project, items, made.notes)
+    return Draft(project, items, notes)
 
 
 def absent_parts(draft: Draft) -> list[str]:
@@ -232,22 +243,29 @@ def with_training(
 ) -> tuple[Task, list[Item]]:
     """Put items with known values into phases before the work.
 
-    In a task of answers, the references of a question are its known values.
+    In a task of answers, the references of a question are its known values. What else is asked about that
+    question, with another context or without one, is left out: the annotator has seen an answer.
     """
     if not training and not test:
         return task, list(items)
-    known = [place for place, item in enumerate(items) if _known(task, item)]
+    known: dict[Hashable, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        if _known(task, item):
+            known[_question(task, item, place)].append(place)
     if min(training, test) < 0 or len(known) < training + test:
         raise UserError(
             "too few items have known values for --training and --qualification",
-            found=f"{len(known):,} items",
+            found=f"{len(known):,} {'questions' if task.produces == 'answers' else 'items'}",
             expected=f"{training + test:,}; --gold FILE names known verdicts",
         )
-    drawn = Random(f"training {seed}").sample(known, training + test)
+    random = Random(f"training {seed}")
+    asked = random.sample(list(known), training + test)
+    drawn = [random.choice(known[question]) for question in asked]
     phase_of = {place: TRAINING if number < training else TEST for number, place in enumerate(drawn)}
     phased = [
         replace(item, phase=phase_of[place], expected=_known(task, item)) if place in phase_of else item
         for place, item in enumerate(items)
+        if place in phase_of or _question(task, item, place) not in asked
     ]
     before = [
         Phase(TRAINING, "Training", "training", "You see the expected values after each item."),
@@ -294,6 +312,11 @@ def _majority_values(task: Task, verdicts: Sequence[Verdict], file: Path) -> Val
     )
     several = [field.name for field in task.fields if field.kind == "choices"]
     return {task.decides[0]: name, **(dict.fromkeys(several, labels) if labels else {})}
+
+
+def _question(task: Task, item: Item, place: int) -> Hashable:
+    """What is equal for items to answer that ask the same; of other tasks, each item is by itself."""
+    return (item.cluster, item.texts.get("question")) if task.produces == "answers" else place
 
 
 def _known(task: Task, item: Item) -> Values:

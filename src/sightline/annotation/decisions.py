@@ -13,9 +13,12 @@ from msgspec import Struct
 from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR, Task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project, Values, as_given, is_asked
+from sightline.benchmarks.registry import benchmark
+from sightline.evaluation.judges import RulesJudge
 from sightline.metrics.agreement import majority
+from sightline.scoring.mentions import LETTERS
 from sightline.scoring.text import folded
-from sightline.types import Verdict, VerdictName
+from sightline.types import Case, Verdict, VerdictName
 
 YES, NO = "yes", "no"
 
@@ -210,15 +213,20 @@ def open_labels(
 
 
 class GoldResult(Struct, frozen=True):
-    """How many gold items an annotator judged, and how many of them as expected."""
+    """How many gold items an annotator judged, how many as expected; how many only the owner can decide."""
 
     judged: int
     right: int
+    waiting: int = 0
 
     @property
     def failures(self) -> int:
         """The gold items that were judged otherwise."""
-        return self.judged - self.right
+        return self.judged - self.right - self.waiting
+
+
+Match = Literal["right", "wrong", "waiting"]
+"""What a comparison with known values gives; `waiting`: only the owner can decide, and has not yet."""
 
 
 def is_gold(state: State, item: Item) -> bool:
@@ -231,6 +239,78 @@ def is_expected(expected: Values, values: Values) -> bool:
     return all(_alternatives(values.get(name, "")) & _alternatives(known) for name, known in expected.items())
 
 
+def match_of(state: State, item: Item, values: Values) -> Match:
+    """Compare the values of an annotator with those that are known.
+
+    Answers are compared by the rules of the benchmark; what these cannot decide, the owner does.
+    """
+    if is_expected(item.expected, values):
+        return "right"
+    if state.project.task.produces != "answers":
+        return "wrong"
+    response = response_of(item, values)
+    verdict = _by_rules(state.project, item, response)
+    if verdict in ("undecided", "unscored"):
+        accepted = state.is_accepted(item.number, response)
+        return "waiting" if accepted is None else "right" if accepted else "wrong"
+    return "right" if verdict == "right" else "wrong"
+
+
+def response_of(item: Item, values: Values) -> str:
+    """The answer as a response; of a chosen option its letter, which is what prompts ask of models."""
+    option, answer = values.get("option"), values.get("answer", "")
+    if isinstance(option, str):
+        return f"({LETTERS[item.texts['options'].index(option)]})"
+    return answer if isinstance(answer, str) else ", ".join(answer)
+
+
+def _by_rules(project: Project, item: Item, response: str) -> VerdictName:
+    references = item.hidden.get("references", ())
+    case = Case(
+        targets=(),
+        question="correct",
+        probe_question="\n".join(item.texts.get("question", ())),
+        texts=(response,),
+        references=(references,) if isinstance(references, str) else references,
+        options=item.texts.get("options", ()),
+        outcome_index=0,
+        variant=item.variant,
+    )
+    rules = RulesJudge(benchmark(project.benchmark.partition(":")[0]), project.options)
+    return next((verdict.verdict for verdict in rules.decide(case, {})), "undecided")
+
+
+class AnswerToCompare(Struct, frozen=True):
+    """An answer in training or a test that rules cannot compare; `accepted`: the owner's decision, if any."""
+
+    item: Item
+    response: str
+    names: tuple[str, ...]
+    accepted: bool | None
+
+
+def answers_to_compare(state: State, annotators: Sequence[Annotator]) -> list[AnswerToCompare]:
+    """List the answers that the owner compares: undecided ones first, and those of tests before training."""
+    if state.project.task.produces != "answers":
+        return []
+    found: dict[tuple[int, str], AnswerToCompare] = {}
+    for one in judgements(state, annotators):
+        item, response = one.item, response_of(one.item, one.entry.values)
+        if not item.expected or is_expected(item.expected, one.entry.values):
+            continue
+        if _by_rules(state.project, item, response) not in ("undecided", "unscored"):
+            continue
+        before = found.get((item.number, response))
+        names = (*(before.names if before else ()), one.name)
+        accepted = state.is_accepted(item.number, response)
+        found[item.number, response] = AnswerToCompare(item, response, names, accepted)
+    kind = {phase.name: phase.kind for phase in state.project.task.phases}
+    return sorted(
+        found.values(),
+        key=lambda one: (one.accepted is not None, kind.get(one.item.phase) != "qualification"),
+    )
+
+
 def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldResult:
     """Count the results of an annotator's gold items, or of the items of a qualification test.
 
@@ -238,23 +318,18 @@ def gold_result(state: State, annotator: int, phase: str | None = None) -> GoldR
     """
     entries = state.first_of(annotator) if phase is None else state.of_annotator(annotator)
     results = [
-        is_expected(item.expected, entry.values)
+        match_of(state, item, entry.values)
         for number, entry in entries.items()
         if entry.action == "judge" and (item := state.items[number]).expected
         if (is_gold(state, item) if phase is None else item.phase == phase)
     ]
-    return GoldResult(len(results), sum(results))
+    return GoldResult(len(results), results.count("right"), results.count("waiting"))
 
 
 def has_failed(state: State, annotator: Annotator) -> bool:
     """Whether the rule for gold items applies to an annotator."""
     failures = gold_result(state, annotator.number).failures - annotator.forgiven
     return failures >= state.project.task.gold.failures
-
-
-def is_qualified(state: State, annotator: int, phase: str, items: int) -> bool:
-    """Whether an annotator passes a qualification test whose items are all done."""
-    return gold_result(state, annotator, phase).right >= state.project.task.gold.qualify * items
 
 
 def gold_is_due(state: State, annotator: int, done: int) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sightline.annotation.decisions import Judgement, judgements, name_of, verdicts
+from sightline.annotation.decisions import Judgement, judgements, name_of, response_of, verdicts
 from sightline.annotation.exchange import items_table, judgements_table
 from sightline.annotation.label_tools import (
     label_studio_config,
@@ -29,7 +29,6 @@ from sightline.errors import UserError
 from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import VERDICTS, verdict_line
 from sightline.formats.tables import csv_bytes, workbook_bytes
-from sightline.scoring.mentions import LETTERS
 from sightline.store.store import Store
 from sightline.text import for_csv_lines, indented_json
 from sightline.types import Verdict
@@ -160,20 +159,11 @@ def human_answers(
 
 
 def _answer_lines(one: Judgement) -> Iterator[HumanAnswer]:
-    text = _response(one)
+    text = response_of(one.item, one.entry.values)
     probes = one.item.hidden.get("probes") or f"{one.item.hidden['sample']}\t{one.item.variant}"
     for probe in [probes] if isinstance(probes, str) else probes:
         sample, _, variant = probe.partition("\t")
         yield HumanAnswer(sample, variant, text, f"human:{one.name}")
-
-
-def _response(one: Judgement) -> str:
-    """The answer; of a chosen option its letter, which is what prompts ask of models."""
-    values = one.entry.values
-    option, answer = values.get("option"), values.get("answer", "")
-    if isinstance(option, str):
-        return f"({LETTERS[one.item.texts['options'].index(option)]})"
-    return answer if isinstance(answer, str) else ", ".join(answer)
 
 
 # -- The verdicts of an annotation project, as judges and reports read them from the store

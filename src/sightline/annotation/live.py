@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sightline.annotation.assignment import choose, is_free, is_test_over
 from sightline.annotation.decisions import is_reconsidered
 from sightline.annotation.records import record_faults
-from sightline.annotation.state import State
+from sightline.annotation.state import RESPONSE, State
 from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
 from sightline.annotation.task import Field, Task
 from sightline.annotation.types import (
@@ -124,6 +124,12 @@ class LiveProject:
     def settle(self, item: int, given: Given, form: str) -> Entry:
         values = checked_values(self.row.project.task, self.state.items[item], given)
         entry = Entry(0, item, OWNER, "judge", _form_id(form), self._clock(), values)
+        return self._store.append(self.row.number, [entry])[0]
+
+    def compare(self, item: int, response: str, *, accepts: bool, form: str) -> Entry:
+        """Add the owner's decision about an answer to an item with known values."""
+        action: Action = "accept" if accepts else "reject"
+        entry = Entry(0, item, OWNER, action, _form_id(form), self._clock(), {RESPONSE: response})
         return self._store.append(self.row.number, [entry])[0]
 
     def consent(self, annotator: Annotator, form: str) -> None:

@@ -17,12 +17,15 @@ from sightline.annotation.assignment import (
     choose,
     could_judge,
     may_not_work,
+    result_of_test,
     sharing_raters,
 )
 from sightline.annotation.decisions import (
+    AnswerToCompare,
     Decision,
     GoldResult,
     Label,
+    answers_to_compare,
     decisions_of,
     gold_result,
     has_failed,
@@ -54,6 +57,7 @@ class Overview(Struct, frozen=True):
     broken: Sequence[int]
     obtainable: int
     stuck: Mapping[int, Sequence[int]]
+    to_compare: Sequence[AnswerToCompare] = ()
 
     def with_status(self, status: str) -> list[int]:
         return [number for number, decision in self.decisions.items() if decision.status == status]
@@ -94,6 +98,7 @@ def overview(state: State, annotators: Sequence[Annotator], now: float, growth: 
             for number, raters in free.items()
             if raters < missing[number]
         },
+        to_compare=[one for one in answers_to_compare(state, annotators) if one.accepted is None],
     )
 
 
@@ -128,8 +133,9 @@ def _passed_on(state: State, able: Sequence[Annotator], item: int) -> list[int]:
 # -- What the owner sees of each annotator: work done, gold items, time, agreement with others, state
 
 Standing = Literal[
-    "active", "finished", "paused", "revoked", "expired", "check", "not qualified", "not started"
+    "active", "finished", "paused", "revoked", "expired", "check", "not qualified", "waiting", "not started"
 ]
+"""`waiting`: the owner has not decided about answers of the test."""
 
 
 class AnnotatorRow(Struct, frozen=True):
@@ -170,7 +176,7 @@ def annotator_row(
         gold=gold_result(state, annotator.number),
         seconds=median(seconds) if seconds else None,
         agreement=_agreement(annotator.number, votes),
-        standing=_standing(state, annotators, annotator, now, has_begun=bool(entries)),
+        standing=_standing(state, annotators, annotator, now),
         last=max((entry.time for entry in state.of_annotator(annotator.number).values()), default=0.0),
     )
 
@@ -185,9 +191,7 @@ def _agreement(number: int, votes: Mapping[int, Votes]) -> float | None:
     return 100 * sum(pairs) / len(pairs) if pairs else None
 
 
-def _standing(
-    state: State, annotators: Sequence[Annotator], annotator: Annotator, now: float, *, has_begun: bool
-) -> Standing:
+def _standing(state: State, annotators: Sequence[Annotator], annotator: Annotator, now: float) -> Standing:
     match may_not_work(state, annotator):
         case "revoked":
             return "revoked"
@@ -198,7 +202,8 @@ def _standing(
     seen = state.of_annotator(annotator.number)
     item = choose(state, annotators, annotator, (), now)
     if item is None and annotator.role != ADJUDICATOR:
-        return "not qualified" if seen and not has_begun else "finished"
+        tests = {result_of_test(state, annotator, phase.name) for phase in state.project.task.phases}
+        return "not qualified" if "failed" in tests else "waiting" if "waiting" in tests else "finished"
     if annotator.expires <= now:
         return "expired"
     return "active" if seen or item is None else "not started"

@@ -51,6 +51,7 @@ class MadeItems(Struct, frozen=True):
 
     Attributes:
         benchmark: The benchmark and setting that they are of; '' if unknown.
+        options: The effective options of the benchmark that humans answer.
         data: The folder of the images; '' without images.
     """
 
@@ -59,6 +60,7 @@ class MadeItems(Struct, frozen=True):
     notes: list[str] = []
     data: str = ""
     sampled: bool = False
+    options: Mapping[str, Any] = {}
 
 
 # -- Items of probes: questions that humans answer, as models do
@@ -107,7 +109,8 @@ def probe_items(request: SourceRequest) -> MadeItems:
         items.append(_item(request, sample, probe, {"image": found} if found else {}))
     items = [*_without_context(items), *items]
     notes = images.notes() if images else []
-    return MadeItems(items, asked.name, notes, str(folder.resolve()) if folder else "")
+    data = str(folder.resolve()) if folder else ""
+    return MadeItems(items, asked.name, notes, data, options=asked.effective)
 
 
 def shown_images(sample: Sample, probe: Probe) -> Sequence[ImageRef]:

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 
 from sightline.annotation.types import Entry, Item, Project
+from sightline.scoring.text import folded
+
+RESPONSE = "response"
+"""The name of the answer in the values of an entry that accepts or rejects it."""
 
 
 class State:
@@ -26,6 +30,7 @@ class State:
         self._independent: dict[tuple[int, int], Entry] = {}
         self._first: dict[tuple[int, int], Entry] = {}
         self._open: dict[int, int] = {}
+        self._accepted: dict[tuple[int, str], bool] = {}
 
     def advance(self, entries: Sequence[Entry]) -> State:
         """Apply entries that follow the last one."""
@@ -35,7 +40,11 @@ class State:
         after.last = entries[-1].number
         after.judged, after.reported = self.judged.copy(), self.reported.copy()
         after._consented |= {entry.annotator for entry in entries if entry.action == "consent"}
-        acted = [entry for entry in entries if entry.action != "consent"]
+        compared = [entry for entry in entries if entry.action in ("accept", "reject")]
+        after._accepted = self._accepted | {
+            _answer(entry.item, str(entry.values[RESPONSE])): entry.action == "accept" for entry in compared
+        }
+        acted = [entry for entry in entries if entry.action not in ("consent", "accept", "reject")]
         after._by_item = _copied(self._by_item, {entry.item for entry in acted})
         after._by_annotator = _copied(self._by_annotator, {entry.annotator for entry in acted})
         after._independent, after._first = dict(self._independent), dict(self._first)
@@ -92,6 +101,10 @@ class State:
     def has_consented(self, annotator: int) -> bool:
         return annotator in self._consented
 
+    def is_accepted(self, item: int, response: str) -> bool | None:
+        """Whether the owner accepts an answer to an item with known values; None if undecided."""
+        return self._accepted.get(_answer(item, response))
+
     def of_item(self, item: int) -> Mapping[int, Entry]:
         """The entries that count of an item."""
         return self._by_item.get(item, {})
@@ -117,6 +130,10 @@ class State:
 
 def _is(entry: Entry | None, action: str) -> bool:
     return entry is not None and entry.action == action
+
+
+def _answer(item: int, response: str) -> tuple[int, str]:
+    return item, folded(response).strip()
 
 
 def _copied(entries: Mapping[int, dict[int, Entry]], changed: Iterable[int]) -> dict[int, dict[int, Entry]]:

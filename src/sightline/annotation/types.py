@@ -15,8 +15,9 @@ from sightline.store.database import damage
 Values = Mapping[str, str | tuple[str, ...]]
 """Name of a field -> its value, or its values if it holds several."""
 
-Action = Literal["judge", "skip", "broken", "undo", "consent"]
-"""What an annotator did; `broken`: something is wrong with the item itself."""
+Action = Literal["judge", "skip", "broken", "undo", "consent", "accept", "reject"]
+"""What somebody did; `broken`: something is wrong with the item itself. `accept` and `reject` are the owner's
+decision about an answer that rules cannot compare."""
 
 Pick = Literal["all", "random", "stratified"]
 
@@ -25,13 +26,17 @@ OWNER = 0
 
 
 class Project(Struct, frozen=True, omit_defaults=True):
-    """A task with its sources, unchanged after `annotate new`; `data` is '' without images."""
+    """A task with its sources, unchanged after `annotate new`; `data` is '' without images.
+
+    `options` are the effective options of the benchmark that humans answer.
+    """
 
     name: str
     task: Task
     sources: tuple[str, ...] = ()
     data: str = ""
     benchmark: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     annotators: int = 3
     pick: Pick = "all"

@@ -407,6 +407,11 @@ def _notes(seen: Overview) -> list[str]:
         notes.append(f"items to settle: {', '.join(map(str, ties[:20]))}")
     if stuck := stuck_sentence(seen):
         notes.append(stuck)
+    if seen.to_compare:
+        notes.append(
+            f"answers that only you can compare with the expected ones: {len(seen.to_compare):,}; the page"
+            " Annotate of `sightline serve` lists them"
+        )
     if seen.broken:
         notes.append(f"reported as broken: {', '.join(map(str, seen.broken[:20]))}")
     return notes

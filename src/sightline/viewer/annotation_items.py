@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -93,7 +93,11 @@ def view_item(
     single = fields[0] if len(fields) == 1 and fields[0].field.kind in _DIRECT else None
     return ItemView(
         parts=_shown_parts(
-            task, item, image_url, None if step == ALL_STEPS else {one.name for one in filled}
+            task,
+            item,
+            image_url,
+            None if step == ALL_STEPS else {one.name for one in filled},
+            {field.options_from for of_step in steps[max(step, 0) :] for field in of_step},
         ),
         fields=fields,
         buttons=single,
@@ -135,10 +139,16 @@ def _steps(task: Task, item: Item) -> list[list[Field]]:
 
 
 def _shown_parts(
-    task: Task, item: Item, image_url: Callable[[ItemImage], str], filled: set[str] | None
+    task: Task,
+    item: Item,
+    image_url: Callable[[ItemImage], str],
+    filled: set[str] | None,
+    in_fields: Collection[str],
 ) -> list[ShownPart]:
-    """The parts of the item that may be seen with what is filled in; all if `filled` is None."""
-    in_fields = {field.options_from for field in task.fields}
+    """The parts of the item that may be seen with what is filled in; all if `filled` is None.
+
+    `in_fields` are those that are the options of a field now or later; after the choice they are a part.
+    """
     parts = [
         ShownPart(
             part, item.texts.get(part.name, ()), [image_url(one) for one in item.images.get(part.name, ())]

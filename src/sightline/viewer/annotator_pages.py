@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from sightline.annotation.assignment import items_left, may_not_work
-from sightline.annotation.decisions import is_expected, others_said
+from sightline.annotation.assignment import items_left, may_not_work, passing, result_of_test
+from sightline.annotation.decisions import Match, gold_result, match_of, others_said
 from sightline.annotation.links import form_token, image_name, is_form_token
 from sightline.annotation.live import Form, NotYourItemError, checked_values, with_similar
 from sightline.annotation.state import State
@@ -86,7 +86,7 @@ def item_page(viewer: Viewer, request: Request) -> Response:
     except ProjectClosedError:
         return _end(desk, f"{CLOSED} {KEPT} Thank you.")
     if item is None:
-        return _end(desk, "")
+        return _end(desk, _test_sentence(desk))
     saved = request.query_params.get("saved", "")
     entry = desk.done.get(int(saved)) if saved.isdecimal() and len(saved) < 16 else None
     gone = request.query_params.get("said") == "gone"
@@ -122,13 +122,18 @@ def feedback_page(viewer: Viewer, request: Request) -> Response:
     sides = [as_given(entry.values), as_given(item.expected)]
     mine, expected = (view_item(task, item, values, desk.image_url(item), ALL_STEPS) for values in sides)
     known = [
-        (field, other, is_expected({field.field.name: item.expected[field.field.name]}, entry.values))
+        (field, other, _match(desk, item, entry, field.field.name))
         for field, other in zip(mine.fields, expected.fields, strict=True)
         if field.field.name in item.expected
     ]
     return desk.page(
         "task_feedback_page.html", {"item": item, "view": expected, "known": known, "phase": item.phase}
     )
+
+
+def _match(desk: Desk, item: Item, entry: Entry, name: str) -> Match:
+    """How one field of a training item compares with its expected value."""
+    return match_of(desk.state, replace(item, expected={name: item.expected[name]}), entry.values)
 
 
 def image(viewer: Viewer, request: Request) -> Response:
@@ -201,6 +206,27 @@ def _end(desk: Desk, reason: str) -> Response:
     skipped = [number for number, entry in desk.done.items() if entry.action == "skip"]
     last = next(reversed(desk.done), None)
     return desk.page("task_end_page.html", {"reason": reason, "skipped": skipped, "last": last})
+
+
+def _test_sentence(desk: Desk) -> str:
+    """Why a test keeps the annotator from the work; '' if none does."""
+    state, annotator = desk.state, desk.holder.annotator
+    for phase in state.project.task.phases:
+        result = result_of_test(state, annotator, phase.name)
+        found = gold_result(state, annotator.number, phase.name)
+        if result == "failed":
+            needed = passing(state, annotator, phase.name)
+            return (
+                f"You have finished the test: {found.right} of your answers are as expected, and {needed} are"
+                " needed. No items follow. Thank you."
+            )
+        if result == "waiting":
+            many = "1 of your answers" if found.waiting == 1 else f"{found.waiting} of your answers"
+            return (
+                f"You have finished the test. Only a human can compare {many} with the expected ones, so the"
+                " owner of this project decides. Open your link again later: if you pass, your items follow."
+            )
+    return ""
 
 
 def _said(desk: Desk, entry: Entry) -> str:

@@ -15,6 +15,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sightline.annotation.decisions import (
+    AnswerToCompare,
+    answers_to_compare,
     decisions_of,
     gold_result,
     is_gold,
@@ -25,6 +27,7 @@ from sightline.annotation.decisions import (
 )
 from sightline.annotation.export import export_project
 from sightline.annotation.links import image_name, invite, renew, revoke, token_of
+from sightline.annotation.live import LiveProject
 from sightline.annotation.overview import (
     AgreementPoint,
     Overview,
@@ -48,8 +51,15 @@ from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import corrected_tables
 from sightline.types import Verdict
 from sightline.viewer.access import NOT_KEPT
-from sightline.viewer.addresses import NotFoundError, number_of
-from sightline.viewer.annotation_items import ALL_STEPS, Fields, given_values, item_image, view_item
+from sightline.viewer.addresses import NotFoundError, number_of, read_word
+from sightline.viewer.annotation_items import (
+    ALL_STEPS,
+    Fields,
+    ItemView,
+    given_values,
+    item_image,
+    view_item,
+)
 from sightline.viewer.annotation_items import one as one_value
 from sightline.viewer.viewer import Viewer
 
@@ -148,6 +158,63 @@ def settle(viewer: Viewer, request: Request, fields: Fields) -> Response:
     place = f"/projects/{live.row.number}"
     following = next((tie for tie in ties if tie > number), ties[0] if ties else None)
     return RedirectResponse(f"{place}/items/{following}?saved={number}" if following else place, 303)
+
+
+class ShownAnswer(Struct, frozen=True):
+    """An answer to compare, with the item as its page shows it and the expected answers."""
+
+    answer: AnswerToCompare
+    view: ItemView
+    expected: Sequence[str]
+    phase: str
+
+
+def answers_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
+    """The answers of training and tests that rules cannot compare, which the owner accepts or rejects."""
+    live = viewer.projects.live(request.path_params["project"])
+    state, task = live.refresh(), live.row.project.task
+    found = answers_to_compare(state, live.annotators())
+    context = {
+        "section": SECTION,
+        "row": live.row,
+        "waiting": sum(one.accepted is None for one in found),
+        "answers": [_shown_answer(live, task, one) for one in found],
+        "form": secrets.token_urlsafe(18),
+        "fault": fault,
+    }
+    response = viewer.page("answers_page.html", context, 422 if fault else 200)
+    response.headers.update(NOT_KEPT)
+    return response
+
+
+def compare_answer(viewer: Viewer, request: Request, fields: Fields) -> Response:
+    """Accept or reject an answer; annotators whose test depends on it go on, or are told."""
+    live = viewer.projects.live(request.path_params["project"])
+    item, response = one_value(fields, "item"), one_value(fields, "response")
+    found = answers_to_compare(live.refresh(), live.annotators())
+    one = next((one for one in found if (str(one.item.number), one.response) == (item, response)), None)
+    if one is None:
+        return answers_page(viewer, request, f"Nobody gives the answer '{response}' to item {item} any more.")
+    try:
+        action = read_word("action", one_value(fields, "action"), ("accept", "reject"))
+        live.compare(one.item.number, response, accepts=action == "accept", form=one_value(fields, "form"))
+    except UserError as error:
+        return answers_page(viewer, request, str(error))
+    return RedirectResponse(f"/projects/{live.row.number}/answers", 303)
+
+
+def _shown_answer(live: LiveProject, task: Task, one: AnswerToCompare) -> ShownAnswer:
+    def url(image: ItemImage) -> str:
+        name = image_name(live.row, one.item.number, image.digest)
+        return f"/projects/{live.row.number}/items/{one.item.number}/images/{name}"
+
+    expected = [
+        known
+        for value in one.item.expected.values()
+        for known in ([value] if isinstance(value, str) else value)
+    ]
+    view = view_item(task, one.item, {}, url, ALL_STEPS)
+    return ShownAnswer(one, view, expected, task.phase(one.item.phase).title)
 
 
 def invite_annotator(viewer: Viewer, request: Request, fields: Fields) -> Response:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -18,6 +19,9 @@ from sightline.annotation.links import token_of
 from sightline.annotation.store import AnnotationStore, ProjectRow
 from sightline.annotation.task import Task, task
 from sightline.annotation.types import Annotator, Entry, Item, ItemImage, Project
+from sightline.benchmarks.base import defaults
+from sightline.benchmarks.registry import benchmark
+from sightline.evaluation.options import setting_of
 from sightline.store.store import Store
 from sightline.viewer.access import AccessControl, Gate
 from sightline.viewer.app import create_app
@@ -39,6 +43,14 @@ class Clock:
         return self.now
 
 
+def defaults_of(name: str) -> dict[str, Any]:
+    """The options of a benchmark where the user sets none."""
+    if not name:
+        return {}
+    source = benchmark(name)
+    return defaults(source, setting_of(source, name))
+
+
 class Site(Struct):
     """A store with projects, and the application that serves it."""
 
@@ -56,11 +68,22 @@ class Site(Struct):
     def annotations(self) -> AnnotationStore:
         return self.projects.annotations
 
-    def add(self, made: Task, items: list[Item], *names: str, annotators: int = 3) -> ProjectRow:
+    def add(
+        self, made: Task, items: list[Item], *names: str, annotators: int = 3, benchmark: str = ""
+    ) -> ProjectRow:
         """A project with annotators, whose links end in two weeks."""
         name = f"rate-{MODELS[0]}-{len(self.projects.rows())}"
         number = self.annotations.create(
-            Project(name, made, data=str(self.folder), annotators=annotators, seed=7), items
+            Project(
+                name,
+                made,
+                data=str(self.folder),
+                benchmark=benchmark,
+                annotators=annotators,
+                seed=7,
+                options=defaults_of(benchmark),
+            ),
+            items,
         )
         for one in names:
             self.annotations.invite(number, Annotator(0, one, expires=self.clock() + 14 * DAY))

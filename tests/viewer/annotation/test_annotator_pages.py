@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
+from html import unescape
 
 import pytest
 from msgspec.structs import replace
 from tests.viewer.annotation.conftest import MODELS, Site, Visitor, draw, responses
+from tests.viewer.conftest import TOKEN
 
 from sightline.annotation.links import form_token
 from sightline.annotation.store import ProjectRow
-from sightline.annotation.task import Field, GoldRule, Option, Part, Phase, Task, task
+from sightline.annotation.task import Field, GoldRule, Option, Part, Phase, PhaseKind, Task, task
 from sightline.annotation.types import Item
 
 Visit = Callable[[], Visitor]
@@ -287,5 +290,110 @@ def test_a_field_whose_options_the_item_lacks_is_not_on_the_page(site: Site, vis
         Item(2, texts={"question": ("Which?",), "options": ("cat", "dog")}, phase=phase),
     ]
     page = visit().begin(site.link(site.add(made, items, "AK"), "AK"))
+    if page.item == 2:  # Everybody has an order of their own.
+        page.judge(f_option="0")
     assert page.text.count('class="lab" for=') + page.text.count("<legend") == 2  # One field, and the reason.
     assert "Test" not in page.text.partition("<main")[2]  # Phases without items are not shown.
+
+
+def test_reviewers_see_all_options_when_they_judge_the_distractors(site: Site, visit: Visit) -> None:
+    texts = {"question": ("Why?",), "options": ("a cat", "a dog", "a cow"), "right option": ("B: a dog",)}
+    items = [Item(1, texts=texts, phase="blind"), Item(2, texts=texts, phase="review")]
+    page = visit().begin(site.link(site.add(task("review"), items, "AK"), "AK"))
+    assert page.text.count("a cow") == 1 + page.text.count(
+        '<dd dir="auto">a cow'
+    )  # Only as an option to choose.
+    page.judge(f_answer="2")
+    options = re.search(r'<ol class="letters">.*?</ol>', page.text, re.DOTALL)
+    assert options is not None
+    assert re.findall(r"<li[^>]*>(.*?)</li>", options[0]) == ["a cat", "a dog", "a cow"]
+
+
+LONG = "Take the second street on the left, then walk until you see the church with two towers."
+
+
+def _questions(kind: PhaseKind) -> tuple[Task, list[Item]]:
+    """A question that rules can compare, one that they cannot, and one after them."""
+    phases = (Phase("first", "First", kind), Phase("answer", "Questions"))
+    known = {"How do I get there?": LONG, "Which street?": "Main Street"}
+    items = [
+        Item(
+            number,
+            texts={"question": (question,)},
+            phase="first",
+            expected={"answer": (reference,)},
+            hidden={"sample": str(number), "references": (reference,)},
+        )
+        for number, (question, reference) in enumerate(known.items(), start=1)
+    ]
+    work = Item(3, texts={"question": ("What now?",)}, phase="answer", hidden={"sample": "3"})
+    return replace(task("respond"), phases=phases), [*items, work]
+
+
+def _respond(page: Visitor, to_long: str) -> None:
+    for _ in range(2):
+        page.judge(f_answer=to_long if "How do I" in page.text else "main street.")
+        if page.path.endswith("/feedback"):
+            return
+
+
+@pytest.mark.parametrize(("action", "follows"), [("accept", True), ("reject", False)])
+def test_an_answer_that_only_a_human_can_compare_waits_for_the_owner(
+    site: Site, visit: Visit, action: str, follows: bool
+) -> None:
+    made, items = _questions("qualification")
+    row = site.add(made, items, "AK", "BR", benchmark="contextual")
+    pages = {name: visit().begin(site.link(row, name)) for name in ("AK", "BR")}
+    for page in pages.values():
+        _respond(page, "Second left, up to the church.")
+        assert "the owner of this project decides" in unescape(page.text).replace("\n", " ")
+        assert 'id="judge"' not in page.text
+    owner = visit().open(f"/?token={TOKEN}")
+    owner.open(f"/projects/{row.number}")
+    assert "Answers to compare: 1" in owner.text
+    owner.open(f"/projects/{row.number}/answers")
+    for shown in ("1 answer waits", "How do I get there?", LONG, "Second left, up to the church.", "AK, BR"):
+        assert shown in owner.text
+    assert "Main Street" not in owner.text  # The rules compare it.
+    form = {"form": "1", "item": "1", "response": "Second left, up to the church.", "action": action}
+    owner.send(form, f"/projects/{row.number}/answers")
+    assert "0 answers wait" in owner.text
+    for page in pages.values():
+        page.open(f"/annotate/{row.number}/item")
+        assert ("What now?" in page.text) == follows
+        assert ("1 of your answers are as expected, and 2 are needed" in page.text) != follows
+    assert site.log(row)[-1].action == action
+
+
+def test_a_decision_about_an_answer_can_be_changed_and_one_that_nobody_gave_is_refused(
+    site: Site, visit: Visit
+) -> None:
+    made, items = _questions("qualification")
+    row = site.add(made, items, "AK", benchmark="contextual")
+    page = visit().begin(site.link(row, "AK"))
+    _respond(page, "Ask somebody.")
+    owner, place = visit().open(f"/?token={TOKEN}"), f"/projects/{row.number}/answers"
+    form = {"item": "1", "response": "Ask somebody."}
+    owner.send(form | {"form": "1", "action": "reject"}, place)
+    owner.send(form | {"form": "2", "action": "accept"}, place)
+    assert "What now?" in page.open(f"/annotate/{row.number}/item").text
+    before = len(site.log(row))
+    for wrong in ({"response": "No."}, {"item": "9"}, {"action": "judge"}, {"form": ""}):
+        assert owner.send(form | {"form": "3", "action": "accept"} | wrong, place).status in (400, 404, 422)
+    assert len(site.log(row)) == before
+
+
+def test_in_training_the_annotator_is_told_that_the_owner_decides_and_goes_on(
+    site: Site, visit: Visit
+) -> None:
+    made, items = _questions("training")
+    row = site.add(made, items[:1] + items[2:], "AK", benchmark="contextual")
+    page = visit().begin(site.link(row, "AK"))
+    _respond(page, "Second left, up to the church.")
+    assert "Waits for the owner" in page.text
+    assert LONG in page.text
+    assert (
+        "expected" in visit().open(f"/?token={TOKEN}").open(f"/projects/{row.number}/answers").text.casefold()
+    )
+    page.open(f"/annotate/{row.number}/item")
+    assert "What now?" in page.text

@@ -42,10 +42,23 @@ def _post(owner: Visitor, path: str, **fields: str) -> int:
 
 def test_every_page_of_the_owner_needs_the_token(site: Site, rating: ProjectRow, visit: Visit) -> None:
     place = f"/projects/{rating.number}"
-    for path in ("/projects", place, f"{place}/items", f"{place}/items/1", f"{place}/export.zip"):
+    for path in (
+        "/projects",
+        place,
+        f"{place}/items",
+        f"{place}/items/1",
+        f"{place}/answers",
+        f"{place}/export.zip",
+    ):
         assert visit().open(path).status == 403
     stranger = visit()
-    for path in (f"{place}/items/1", f"{place}/annotators", f"{place}/annotators/1", f"{place}/state"):
+    for path in (
+        f"{place}/items/1",
+        f"{place}/annotators",
+        f"{place}/annotators/1",
+        f"{place}/state",
+        f"{place}/answers",
+    ):
         assert _post(stranger, path, action="close", name="X", days="3") == 403
     assert site.annotations.project(str(rating.number)).closed is None
 
