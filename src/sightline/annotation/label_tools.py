@@ -110,10 +110,8 @@ def _of_label_studio(state: State, location: RecordLocation, record: Mapping[str
         number, name = (by.get("id"), by.get("email") or by.get("id")) if isinstance(by, dict) else (by, by)
         annotator = optional_text(name, "annotations.completed_by", location)
         # "Update" changes the annotation of somebody else, and leaves it in the name of that annotator.
-        is_own = last in (None, number) or isinstance(last, dict)
-        remark = (
-            "" if is_own else f"{CHANGED} by user {optional_text(last, 'annotations.updated_by', location)}"
-        )
+        is_changed = isinstance(number, int) and isinstance(last, int) and number != last
+        remark = f"{CHANGED} by user {last}" if is_changed else ""
         yield (
             location.record,
             _item(record["data"].get("item"), "data.item", location),
