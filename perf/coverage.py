@@ -25,7 +25,8 @@ from sightline.metrics.statistics import Floats, Interval, difference_intervals,
 from sightline.types import Range
 
 CLUSTERS = (5, 7, 10, 12, 20, 50, 200)
-TRIALS, STATISTIC_TRIALS, LABELLED_TRIALS = 20_000, 2_000, 4_000
+LABELS = (20, 50, 200)
+TRIALS, STATISTIC_TRIALS, LABELLED_TRIALS = 20_000, 2_000, 2_000
 ANSWERS = 4
 """The number of answers of a cluster, for ROC-AUC, Spearman and kappa."""
 
@@ -205,6 +206,10 @@ JUDGED = (
 )
 
 
+DrawLabelled = Callable[[np.random.Generator, int], tuple[ClusterTerms, ClusterTerms]]
+"""Draws the terms of a number of clusters by the humans and by the judge."""
+
+
 class LabelledPopulation(NamedTuple):
     """A population of clusters that a judge read, and humans in part.
 
@@ -212,7 +217,7 @@ class LabelledPopulation(NamedTuple):
         name: The name.
         truth: The share of right units by humans.
         clusters: The number of clusters that the judge read.
-        draw: Draws the units of each cluster, those that are right by the humans, and by the judge.
+        draw: Draws the right units and all units of each cluster, by the humans and by the judge.
         stratified: Whether humans label clusters of which the judge calls less than half right four times as
             often as others.
     """
@@ -220,16 +225,14 @@ class LabelledPopulation(NamedTuple):
     name: str
     truth: float
     clusters: int
-    draw: Callable[[np.random.Generator, int], tuple[Floats, Floats, Floats]]
+    draw: DrawLabelled
     stratified: bool = False
 
 
-def read_by_units(
-    share: float, right: float, wrong: float, correlation: float = 0.35
-) -> Callable[[np.random.Generator, int], tuple[Floats, Floats, Floats]]:
+def read_by_units(share: float, right: float, wrong: float, correlation: float = 0.35) -> DrawLabelled:
     """A judge that calls these shares of right and wrong units so; it errs more on a third of them."""
 
-    def draw(random: np.random.Generator, clusters: int) -> tuple[Floats, Floats, Floats]:
+    def draw(random: np.random.Generator, clusters: int) -> tuple[ClusterTerms, ClusterTerms]:
         counts, odds = unequal(random, (1, clusters))[0], 1 / correlation - 1
         of = np.repeat(np.arange(clusters), counts.astype(np.int64))
         truth = random.random(len(of)) < random.beta(share * odds, (1 - share) * odds, clusters)[of]
@@ -237,37 +240,56 @@ def read_by_units(
         able = np.clip(np.where(truth, right, wrong) + harder, 0, 1)
         read = np.where(random.random(len(of)) < able, truth, ~truth)
         own, judged = (np.bincount(of, one, clusters).astype(np.float64) for one in (truth, read))
-        return counts, own, judged
+        return ClusterTerms(own, counts), ClusterTerms(judged, counts)
 
     return draw
 
 
-def read_by_clusters(
-    share: float, right: float, wrong: float
-) -> Callable[[np.random.Generator, int], tuple[Floats, Floats, Floats]]:
+def read_by_clusters(share: float, right: float, wrong: float) -> DrawLabelled:
     """A judge whose rates differ between clusters: it errs on many units of some."""
 
-    def draw(random: np.random.Generator, clusters: int) -> tuple[Floats, Floats, Floats]:
+    def draw(random: np.random.Generator, clusters: int) -> tuple[ClusterTerms, ClusterTerms]:
         (truth,), (counts,) = shares(share, unequal)(random, (1, clusters))
         of_right, of_wrong = (random.beta(4 * rate, 4 * (1 - rate), clusters) for rate in (right, 1 - wrong))
         read = random.binomial(truth.astype(int), of_right)
         read += random.binomial((counts - truth).astype(int), of_wrong)
-        return counts, truth, read.astype(np.float64)
+        return ClusterTerms(truth, counts), ClusterTerms(read.astype(np.float64), counts)
 
     return draw
 
 
-def read_pairs(
-    share: float, right: float, wrong: float
-) -> Callable[[np.random.Generator, int], tuple[Floats, Floats, Floats]]:
+def read_pairs(share: float, right: float, wrong: float) -> DrawLabelled:
     """One pair a cluster, which is right if both answers are."""
 
-    def draw(random: np.random.Generator, clusters: int) -> tuple[Floats, Floats, Floats]:
+    def draw(random: np.random.Generator, clusters: int) -> tuple[ClusterTerms, ClusterTerms]:
         truth = random.random((2, clusters)) < math.sqrt(share)
         able = np.where(truth, right, wrong)
         read = np.where(random.random((2, clusters)) < able, truth, ~truth)
-        both = np.minimum(*truth).astype(np.float64)
-        return np.ones(clusters), both, np.minimum(*read).astype(np.float64)
+        one = np.ones(clusters)
+        return ClusterTerms(np.minimum(*truth) * one, one), ClusterTerms(np.minimum(*read) * one, one)
+
+    return draw
+
+
+def read_and_counted(share: float, right: float, counted: float) -> DrawLabelled:
+    """A ratio: three of ten units do not count. The judge calls this share of right and wrong units so, and
+    counts this share of the units as the humans do; it calls half of those right that humans do not count."""
+
+    def draw(random: np.random.Generator, clusters: int) -> tuple[ClusterTerms, ClusterTerms]:
+        counts = unequal(random, (1, clusters))[0].astype(np.int64)
+        of = np.repeat(np.arange(clusters), counts)
+        odds = 1 / 0.35 - 1
+        truth = random.random(len(of)) < random.beta(share * odds, (1 - share) * odds, clusters)[of]
+        counts_too = random.random(len(of)) < 0.7
+        read = np.where(random.random(len(of)) < np.where(counts_too, right, 0.5), truth, ~truth)
+        agreed = np.where(random.random(len(of)) < counted, counts_too, ~counts_too)
+        own, judged = (
+            ClusterTerms(
+                *(np.bincount(of, one, clusters).astype(np.float64) for one in (value & units, units))
+            )
+            for value, units in ((truth, counts_too), (read, agreed))
+        )
+        return own, judged
 
     return draw
 
@@ -286,7 +308,20 @@ LABELLED = (
     LabelledPopulation("pairs 0.5, judge 95/70", 0.5, 400, read_pairs(0.5, 0.95, 0.7)),
     LabelledPopulation("stratified, judge 90/85", 0.55, 400, read_by_units(0.55, 0.9, 0.85), True),
 )
-"""The populations for which 92 to 98 % are promised from 20 labelled clusters on."""
+"""The populations for which 93 to 99 % are promised from 20 labelled clusters on."""
+
+LABELLED_SHARES = tuple(
+    LabelledPopulation(f"share {share}, {judge}", share, 400, draw)
+    for share in (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    for judge, draw in (
+        ("judge 90/85", read_by_units(share, 0.9, 0.85)),
+        ("poor judge 75/70", read_by_units(share, 0.75, 0.7)),
+        ("judge 90/85 errs by cluster", read_by_clusters(share, 0.9, 0.85)),
+        ("judge 99/99 errs by cluster", read_by_clusters(share, 0.99, 0.99)),
+        ("ratio, judge 90, counts 90 as humans", read_and_counted(share, 0.9, 0.9)),
+    )
+)
+"""Shares from 5 to 95 %, for which 93 to 99.3 % are promised, and no bias."""
 
 LABELLED_EXTREMES = (
     LabelledPopulation("share 0.97, judge 90/85", 0.97, 400, read_by_units(0.97, 0.9, 0.85)),
@@ -310,13 +345,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for judged_population in JUDGED:
         held = [judged_coverage(judged_population, n, STATISTIC_TRIALS // part) for n in CLUSTERS[:-1]]
         print(_row(judged_population.name, held) + " |", flush=True)
-    print("\n| corrected by humans | 20 labelled | width: humans, corrected | 50 labelled | width | ")
-    print("| --- |" + " ---: |" * 4)
-    for labelled_population in (*LABELLED, *LABELLED_EXTREMES):
-        cells = []
-        for labelled in (20, 50):
-            found = corrected_coverage(labelled_population, labelled, LABELLED_TRIALS // part)
-            cells += [f"{100 * found.held:.1f}", f"{100 * found.human:.1f}, {100 * found.corrected:.1f}"]
+    print("\n| corrected by humans |" + "".join(f" {n}: bias | held | width |" for n in LABELS))
+    print("| --- |" + " ---: |" * 3 * len(LABELS))
+    for labelled_population in (*LABELLED, *LABELLED_SHARES, *LABELLED_EXTREMES):
+        cells = [
+            _corrected_cell(corrected_coverage(labelled_population, labelled, LABELLED_TRIALS // part))
+            for labelled in LABELS
+            if labelled < labelled_population.clusters
+        ]
         print(f"| {labelled_population.name} | {' | '.join(cells)} |", flush=True)
     return 0
 
@@ -360,12 +396,19 @@ def judged_coverage(population: JudgedPopulation, clusters: int, trials: int) ->
 
 
 class CorrectedCoverage(NamedTuple):
-    """The share of corrected intervals that hold the true value, and the mean widths, all 0-1."""
+    """The share of corrected intervals that hold the true value, and the mean widths, all 0-1.
+
+    Attributes:
+        bias: The mean corrected value minus the true one.
+        error: The standard error of `bias`.
+    """
 
     held: float
     bias_held: float
     human: float
     corrected: float
+    bias: float
+    error: float
 
 
 def corrected_coverage(population: LabelledPopulation, labelled: int, trials: int) -> CorrectedCoverage:
@@ -381,18 +424,19 @@ def corrected_coverage(population: LabelledPopulation, labelled: int, trials: in
     """
     random = np.random.default_rng(labelled)
     bias = _true_bias(population)
+    values = np.zeros(trials)
     bounds: list[tuple[Interval, Interval, Interval]] = []
-    for _ in range(trials):
-        counts, truth, read = population.draw(random, population.clusters)
-        odds = np.where(population.stratified & (read < counts / 2), 4.0, 1.0)
+    for trial in range(trials):
+        human, judged = population.draw(random, population.clusters)
+        odds = np.where(population.stratified & (judged.sums < judged.counts / 2), 4.0, 1.0)
         chance = labelled * odds / odds.sum()
         if population.stratified:
             sample = np.flatnonzero(random.random(len(odds)) < chance)
         else:
             sample = random.choice(len(odds), labelled, replace=False)
-        found = correct(
-            ClusterTerms(read, counts), ClusterTerms(truth[sample], counts[sample]), sample, chance[sample]
-        )
+        labels = ClusterTerms(human.sums[sample], human.counts[sample])
+        found = correct(judged, labels, sample, chance[sample])
+        values[trial] = np.clip(found.corrected.values[0], 0, 1)
         one = tuple(
             intervals(estimates, [interval_range])[0]
             for estimates, interval_range in (
@@ -402,19 +446,21 @@ def corrected_coverage(population: LabelledPopulation, labelled: int, trials: in
             )
         )
         bounds += [one] if not any(isinstance(each, str) for each in one) else []  # type: ignore[list-item]
-    own, biases, human = zip(*bounds, strict=True)
+    own, biases, alone = zip(*bounds, strict=True)
     return CorrectedCoverage(
         _held([(one.low, one.high) for one in own], population.truth),
         _held([(one.low, one.high) for one in biases], bias),
-        float(np.mean([one.high - one.low for one in human])),
+        float(np.mean([one.high - one.low for one in alone])),
         float(np.mean([one.high - one.low for one in own])),
+        float(values.mean()) - population.truth,
+        float(values.std()) / math.sqrt(trials),
     )
 
 
 def _true_bias(population: LabelledPopulation) -> float:
     """The judge's share of right units minus the humans', of very many clusters."""
-    counts, truth, read = population.draw(np.random.default_rng(0), 400_000)
-    return float((read.sum() - truth.sum()) / counts.sum())
+    human, judged = population.draw(np.random.default_rng(0), 400_000)
+    return float(judged.sums.sum() / judged.counts.sum() - human.sums.sum() / human.counts.sum())
 
 
 @cache
@@ -432,6 +478,12 @@ def _truth(random: np.random.Generator, clusters: int) -> Floats:
     """Right and wrong answers; clusters differ in how many are right."""
     able = np.repeat(random.beta(1.2, 1.2, clusters), ANSWERS)
     return (random.random(len(able)) < able).astype(np.float64)
+
+
+def _corrected_cell(found: CorrectedCoverage) -> str:
+    bias, error = 100 * found.bias, 100 * found.error
+    widths = f"{100 * found.corrected:.1f} instead of {100 * found.human:.1f}"
+    return f"{bias:+.2f} ± {error:.2f} | {100 * found.held:.1f} | {widths}"
 
 
 def _row(name: str, held: Sequence[float]) -> str:

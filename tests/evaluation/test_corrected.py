@@ -104,12 +104,13 @@ def test_the_correction_removes_the_bias_of_the_judge(describe: Describe) -> Non
     assert found.corrected.low < share < found.corrected.high  # type: ignore[operator]
     assert found.bias.high < 0  # type: ignore[operator]
     assert found.bias.unit == "points"
-    # The corrected value follows from what the table shows.
+    # The corrected value follows from what the table shows, up to the differences of the 300 weights.
     assert found.sampled is not None
     human, of_all, sampled = (one.value for one in (found.human, found.judged, found.sampled))
     assert found.bias.value == pytest.approx(sampled - human)  # type: ignore[operator]
     assert found.weight is not None
-    assert found.corrected.value == pytest.approx(human + found.weight * (of_all - sampled))  # type: ignore[operator]
+    by_table = human + found.weight * (of_all - sampled)  # type: ignore[operator]
+    assert found.corrected.value == pytest.approx(by_table, abs=0.05)
 
 
 def test_the_humans_value_is_that_of_the_labelled_clusters_alone(describe: Describe) -> None:

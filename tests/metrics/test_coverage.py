@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 TRIALS = 2000
 LEAST, MOST = 0.93, 0.98
@@ -53,15 +53,37 @@ def test_so_do_the_intervals_of_judge_statistics(simulation: ModuleType) -> None
 
 @pytest.mark.slow  # each trial draws and corrects hundreds of clusters
 @pytest.mark.parametrize(("labelled", "trials"), [(20, 400), (50, 100)])
-def test_92_to_98_percent_of_the_corrected_intervals_hold_the_true_value(
+def test_93_to_99_percent_of_the_corrected_intervals_hold_the_true_value(
     simulation: ModuleType, labelled: int, trials: int
 ) -> None:
     found = {one.name: simulation.corrected_coverage(one, labelled, trials) for one in simulation.LABELLED}
     held = {name: one.held for name, one in found.items()}
-    assert {name: share for name, share in held.items() if not is_possible(share, trials, 0.92)} == {}
+    assert {name: share for name, share in held.items() if not is_possible(share, trials, most=0.99)} == {}
     biased = {name: one.bias_held for name, one in found.items()}
     assert {name: share for name, share in biased.items() if not is_possible(share, trials, 0.92, 1)} == {}
     assert {name for name, one in found.items() if one.corrected > one.human} == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("labelled", "trials"), [(20, 400), (50, 200), (200, 100)])
+def test_corrected_shares_from_5_to_95_percent_are_unbiased_and_held(
+    simulation: ModuleType, labelled: int, trials: int
+) -> None:
+    """The bias towards 0 or 1 is at most 0.3 points: on average over the populations, where its standard
+    error is smaller, and for each. A weight tuned on the clusters that it weights has 0.8 at 20 clusters."""
+    found = {one: simulation.corrected_coverage(one, labelled, trials) for one in simulation.LABELLED_SHARES}
+    held = {one.name: value.held for one, value in found.items()}
+    possible = {name for name, share in held.items() if is_possible(share, trials, most=0.993)}
+    assert held.keys() - possible == set()
+    skewed = [(one, value) for one, value in found.items() if one.truth != 0.5]
+    outward = np.array([value.bias if one.truth > 0.5 else -value.bias for one, value in skewed])
+    errors = np.array([value.error for _, value in skewed])
+    assert abs(outward.mean()) < 0.003
+    assert (np.abs(outward) < 0.003 + norm.isf(CHANCE / 2) * errors).all()
+    # A judge that says little may make intervals a little wider, but not the mean ones.
+    widths = np.array([value.corrected / value.human for value in found.values()])
+    assert widths.max() < 1.03
+    assert widths.mean() < 0.95
 
 
 def test_corrected_extremes_are_held_too(simulation: ModuleType) -> None:

@@ -252,8 +252,13 @@ def _narrowed(human: MetricValue, corrected: MetricValue) -> float | None:
 #
 #     corrected = human(sample) + weight x (judge(all) - judge(sample))
 #
+# A weight that is tuned on the clusters that it weights makes the value biased towards 0 or 1. So the weights
+# are cross-fitted (as the predictions of Zrnic and Candes 2024): the difference is the sum of the shares of
+# the labelled clusters, and the share of each has the weight that the other labelled clusters give.
+#
 # Every value is a ratio of sums over clusters. Its variance is that of the clusters' influences: how far a
-# cluster moves the ratio. A cluster of the sample moves all three ratios: its influences are added first.
+# cluster moves the ratio. A cluster of the sample moves all three ratios and the weight: its influences are
+# added first.
 
 UNSEEN = 1.0
 """The clusters on which judge and humans differ are counted as if so many more did, and as many more did not.
@@ -275,7 +280,7 @@ class Correction(Struct, frozen=True):
     Each of `human`, `sampled`, `corrected` and `bias` holds one value. Its clusters are those of the sample.
 
     Attributes:
-        weight: How much the judge counts, 0-1; 0 where the judge would make the interval wider.
+        weight: How much the judge counts, 0-1: the mean of the weights of the labelled clusters.
         shrinking: The part of the variance of the corrected value that falls with the number of labelled
             clusters. The other part is that of the judge's value.
     """
@@ -294,9 +299,10 @@ def correct(
     """Correct the value of a judge by the labels of humans on a sample of the clusters.
 
     The leverage correction and the degrees of freedom are those of `ratio_estimates` (CR2, Satterthwaite;
-    sample - 1 for clusters of equal size). The weight is that of PPI++, from the covariance of the influences
-    of humans and judge in the sample and the variance of the judge's over all clusters. Where the sample is a
-    large part of all clusters, the covariance of judge(all) with the rest is part of the variance.
+    sample - 1 for clusters of equal size). A cluster also moves the value by its influence on the weight, as
+    in the jackknife: without it, intervals are too narrow where the sample says little about the weight.
+    Where the sample is a large part of all clusters, the covariance of judge(all) with the rest is part of
+    the variance.
 
     Args:
         inclusion: The probability with which each of the k clusters came into the sample, up to a factor.
@@ -311,27 +317,23 @@ def correct(
     value, own = _influences(human, weights)
     judge_value, of_all = _influences(judged, np.ones(len(judged.sums)))
     sample_value, of_sample = _influences(sampled, weights)
-    unseen = _unseen(human, sampled, weights)
+    unseen = float(_unseen(human, sampled, weights, np.sum))
 
-    def variances(weight: float) -> tuple[float, float]:
-        """The variance, and the part of it that falls with the sample."""
-        rest = own - weight * of_sample
-        added = of_all * weight
-        added[sample] += rest
-        return float(added @ added) + weight**2 * unseen, float(rest @ rest) + weight**2 * unseen
-
-    weight = _weight(own, of_sample, of_all)
-    if variances(weight)[0] > variances(0)[0]:
-        weight = 0.0
-    variance, shrinking = variances(weight)
+    own_weights = _weights_of_others(human, sampled, weights, of_all)
+    weight = float(own_weights.mean())
+    moved = float(own_weights @ _shares(judged, sample, weights))
+    rest = own - own_weights * of_sample + (weight - own_weights) * (judge_value - sample_value)
+    influences = weight * of_all
+    influences[sample] = rest + own_weights * of_all[sample]
+    allowance = weight**2 * unseen
     difference = of_sample - own
     return Correction(
         human=by_human,
         sampled=ratio_estimates((weights * sampled.sums)[None], (weights * sampled.counts)[None]),
-        corrected=_estimate(value + weight * (judge_value - sample_value), variance, by_human),
+        corrected=_estimate(value + moved, float(influences @ influences) + allowance, by_human),
         bias=_estimate(sample_value - value, float(difference @ difference) + unseen, by_human),
         weight=weight,
-        shrinking=shrinking,
+        shrinking=float(rest @ rest) + allowance,
     )
 
 
@@ -374,35 +376,72 @@ def _influences(terms: ClusterTerms, weights: Floats) -> tuple[float, Floats]:
         return value, influences
 
 
-def _weight(own: Floats, of_sample: Floats, of_all: Floats) -> float:
-    """The weight of the judge that makes the variance smallest, by PPI++.
+def _shares(judged: ClusterTerms, sample: NDArray[np.intp], weights: Floats) -> Floats:
+    """The shares of the labelled clusters in judge(all) - judge(sample).
+
+    They are measured from the judge's value of the other clusters. So the share of a cluster that stands for
+    itself alone is 0: with labels of all clusters, the corrected value is the humans'.
+    """
+    sums, counts = judged.sums[sample], judged.counts[sample]
+    units = judged.counts.sum()
+    others = units - counts.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = (judged.sums.sum() - sums.sum()) / others if others > 0 else judged.sums.sum() / units
+        found: Floats = (sums - value * counts) * (1 / units - weights / (weights * counts).sum())
+    return found
+
+
+def _weights_of_others(human: ClusterTerms, sampled: ClusterTerms, weights: Floats, of_all: Floats) -> Floats:
+    """For each labelled cluster, the weight by PPI++ that makes the variance smallest for the other ones.
 
     The variance of the judge's influences is that of all clusters, not of the sample: a small sample in which
-    judge and humans never differ says little about a judge.
+    judge and humans never differ says little about a judge. The allowance for unseen differences is part of
+    the variance.
+
+    Returns:
+        Shape (clusters of the sample,), 0-1.
     """
-    covariance = len(own) * float(own @ of_sample)
-    variance = len(of_all) * float(of_all @ of_all)
-    if not (covariance > 0 and variance > 0):
-        return 0.0
-    return min(1.0, covariance / variance)
+    right, size = weights * human.sums, weights * human.counts
+    read, read_size = weights * sampled.sums, weights * sampled.counts
+    number = len(weights) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        units, read_units = _others(size), _others(read_size)
+        value, read_value = _others(right) / units, _others(read) / read_units
+        products = _others(right * read) - read_value * _others(right * read_size)
+        products += value * (read_value * _others(size * read_size) - _others(size * read))
+        covariances = number * products / (units * read_units)
+        variances = len(of_all) * float(of_all @ of_all) + number * _unseen(human, sampled, weights, _others)
+        return np.nan_to_num(np.clip(covariances / variances, 0, 1))
 
 
-def _unseen(human: ClusterTerms, sampled: ClusterTerms, weights: Floats) -> float:
+def _others(amounts: Floats) -> Floats:
+    """For each cluster, the sum over the other ones."""
+    found: Floats = amounts.sum() - amounts
+    return found
+
+
+def _unseen(
+    human: ClusterTerms, sampled: ClusterTerms, weights: Floats, total: Callable[[Floats], Floats]
+) -> Floats:
     """The variance of differences between judge and humans that the sample is too small to show.
 
     The share of clusters on which they differ, d of k, is taken as (d + 1) of (k + 2), as Agresti and Coull
     (1998) and, for paired shares, Bonett and Price (2012) do. A further difference is as large as those that
     were seen; without any, it is a whole cluster.
+
+    Args:
+        total: Adds up the clusters: all, or for each cluster the other ones.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = (weights @ human.counts) / weights.sum()
-        differences = (sampled.sums - human.sums) / mean
-        differ = differences != 0
-        sizes = differences[differ] if differ.any() else human.counts / mean
-        number, differing = len(differ), int(differ.sum())
+        differences, sizes = (sampled.sums - human.sums) / mean, human.counts / mean
+        differ = (differences != 0).astype(np.float64)
+        number, differing = total(np.ones(len(differ))), total(differ)
         seen, expected = differing / number, (differing + UNSEEN) / (number + 2 * UNSEEN)
-        missing = max(0.0, expected * (1 - expected) - seen * (1 - seen))
-        return float(np.mean(sizes**2)) * missing / number
+        missing = np.maximum(0, expected * (1 - expected) - seen * (1 - seen))
+        squares = np.where(differing > 0, total(differences**2) / differing, total(sizes**2) / number)
+        found: Floats = squares * missing / number
+    return found
 
 
 def _estimate(value: float, variance: float, sample: Estimates) -> Estimates:

@@ -399,7 +399,10 @@ CORRECTED = (
 )
 SAMPLED = "on labelled: the judge's value of the clusters that humans labelled, as the humans' value"
 BIAS = "bias: the judge's value minus the humans', on the labelled clusters"
-WEIGHT = "weight: how much the judge counts, from 0 (the humans alone) to 1; lambda of PPI++"
+WEIGHT = (
+    "weight: how much the judge counts, from 0 (the humans alone) to 1; lambda of PPI++, the mean over the"
+    " labelled clusters, for each of which the others give it"
+)
 NARROWED = "narrowed: by how much the corrected interval is narrower than that of the humans alone"
 NEEDED = (
     "to halve: how many more clusters humans have to label for a corrected interval of half the width; '-' if"
