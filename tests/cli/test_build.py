@@ -60,8 +60,10 @@ def content(folder: Path) -> dict[str, str]:
 
 
 def perturb(source: Path, out: Path, *words: str) -> int:
-    base = ["build", "perturb", str(source), "--out", str(out), "--processes", "1", "--quiet"]
-    return main([*base, *(() if "--kind" in words else ("--kind", "jpeg")), *words])
+    base = ["build", "perturb", str(source), "--out", str(out), "--quiet"]
+    usual = {"--processes": "1", "--kind": "jpeg"}
+    added = [word for option, value in usual.items() if option not in words for word in (option, value)]
+    return main([*base, *added, *words])
 
 
 # --- words
@@ -124,12 +126,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
         "there is no such folder",
     ),
     "out among the images": (
-        [*JPEG, "--out", "{photos}/made"],
+        [*JPEG[:-1], "{photos}/made"],
         "is inside the image folder",
     ),
-    "out is the images' folder": ([*JPEG, "--out", "{photos}"], "is inside"),
+    "out is the images' folder": ([*JPEG[:-1], "{photos}"], "is inside"),
     "out holds the images": (
-        [*JPEG, "--out", "{photos}/.."],
+        [*JPEG[:-1], "{photos}/.."],
         "contains the input",
     ),
     "no plugin": (

@@ -72,6 +72,12 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
         (["run", "iibench", "--model", "http://127.0.0.1:1/v1"], "#MODEL"),
         (["run", "iibench", "--model", "baseline/chance", "--limit", "0"], "at least 1"),
         (["report", "--store", "no-such.db"], "no store here"),
+        (["score", "codis", "x", "--by", "a", "--by", "b"], "--by is given twice, and it takes one value"),
+        (["report", "--by=a", "--by", "a"], "--by is given twice"),
+        (["report", "--json", "--format", "csv"], "--json and --format set the same value"),
+        (["report", "--json", "--json"], "--json is given twice"),
+        (["store", "merge", "a.db", "--into", "b.db", "--into", "c.db"], "--into is given twice"),
+        (["run", "codis", "--model", "mini", "--limit", "1", "--model", "mini"], "--model is given twice"),
     ],
 )
 def test_a_wrong_call_is_refused_with_a_hint(

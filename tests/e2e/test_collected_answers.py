@@ -469,10 +469,42 @@ def test_a_tag_that_no_response_holds_is_noted(tmp_path: Path, capsys: Capture) 
         score(groups, answers, "--reasoning-tags", tags)
         found = json.loads((tmp_path / "out" / "metrics.json").read_text())["notes"]
         expected = [f"--reasoning-tags {name}: no response holds a tag <{name}>" for name in unseen]
-        assert [note for note in found if "--reasoning-tags" in note] == expected
+        assert [note for note in found if "holds a tag" in note] == expected
     given = ["import", str(answers), "--task", "groups", "--reasoning-tags", "sumary", "--out"]
     assert main([*given, str(tmp_path / "imported.jsonl")]) == 0
     assert "no response holds a tag <sumary>" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("tagged", "other", "tag"),
+    [
+        ("<mull>A?</mull>B", "B", "mull"),
+        ("<My:Plan a='1'>\nA?\n</My:Plan>\n\nB", "B", "my:plan"),
+        ("<answer>A</answer> It is round.", "B", None),
+        ("<mull>A", "B", None),
+        ("<b>B</b> is right.", "B", None),
+        ("B <mull>A?</mull>", "B", None),
+    ],
+)
+def test_tags_that_many_responses_begin_with_are_noted(
+    tmp_path: Path, capsys: Capture, tagged: str, other: str, tag: str | None
+) -> None:
+    groups = lines(tmp_path / "g.jsonl", [question(n, ["x", "y"], "x") for n in range(1, 42)])
+    for number in (1, 3):  # of 41 responses: below and above 5 %
+        responses = [tagged] * number + [other] * (41 - number)
+        answers = lines(
+            tmp_path / "a.jsonl",
+            [{"id": n, "variant": "v", "response": text} for n, text in enumerate(responses, 1)],
+        )
+        score(groups, answers)
+        metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+        found = [note for note in metrics["notes"] if "--reasoning-tags" in note]
+        begins = f"{number} of 41 responses begin with <{tag}>...</{tag}>, which is read as their answer: "
+        assert found == [f"{begins}if it is reasoning, add --reasoning-tags {tag}"] * (
+            tag is not None and number == 3
+        )
+        score(groups, answers, "--reasoning-tags", tag or "plan")
+        assert "responses begin with" not in notes(groups)
 
 
 def test_sizes_of_images_are_those_of_the_file(tmp_path: Path) -> None:

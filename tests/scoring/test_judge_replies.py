@@ -274,3 +274,23 @@ def test_a_released_reader_reads_what_it_got() -> None:
     cut = Answer("Judgement: Yes, right", finish_reason="length")
     for scorer in (right_or_wrong("", released=True), accepted("", released=True)):
         assert scorer.reading(cut).verdict == "right"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Verdict: right\nVerdict: wrong", "undecided"),
+        ("Verdict: wrong\nVerdict: right", "undecided"),
+        ("Judgement: correct\nVerdict: incorrect", "undecided"),
+        ("Final verdict: correct\nVerdict: incorrect", "undecided"),
+        ("Verdict: correct. Verdict: incorrect. Verdict: correct", "undecided"),
+        ("Conclusion: The response is correct.\nConclusion: The response is incorrect.", "undecided"),
+        ("Verdict: right\nVerdict: right", "right"),
+        ("Verdict: right\nFinal verdict: wrong", "wrong"),
+        ("Verdict: wrong\nVerdict (final): correct", "right"),
+        ("Verdict: wrong. Wait, I misread it. Verdict: right", "right"),
+        ("Assessment: The year is right. The city is wrong.\nVerdict: wrong", "wrong"),
+    ],
+)
+def test_labels_that_differ_are_undecided_unless_the_last_one_is_final(reply: str, expected: str) -> None:
+    assert read_verdict(reply, CORRECT) == expected

@@ -8,10 +8,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 import sightline
+from sightline.cli.options import GivenOnce
 from sightline.cli.printing import flush_output, open_streams
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 from sightline.text import print_note
@@ -67,7 +69,13 @@ exit status:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises UserError and accepts no abbreviated options."""
+    """An argument parser that raises UserError and accepts no abbreviated options and no second value."""
+
+    def __init__(self, *words: Any, **properties: Any) -> None:
+        super().__init__(*words, **properties)
+        for action in (None, "store"):
+            self.register("action", action, GivenOnce)
+        self.register("action", "store_const", partial(GivenOnce, nargs=0))
 
     def error(self, message: str) -> NoReturn:
         """Raise UserError for a wrong call (exit status 2)."""

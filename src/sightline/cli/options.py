@@ -41,6 +41,26 @@ REQUEST_LIMITS = (
 FORMATS = ("table", "markdown", "csv", "latex", "html", "json")
 
 
+class GivenOnce(argparse.Action):
+    """Store one value, and refuse a second one: neither the first nor the last wins silently.
+
+    It replaces the actions `store` and `store_const` of every command.
+    """
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None
+    ) -> None:
+        if option is not None:
+            given = vars(namespace).setdefault("given", {})
+            before = given.setdefault(self.dest, option)
+            if before != option:
+                parser.error(f"{before} and {option} set the same value: expected one of them")
+            if option in given:
+                parser.error(f"{option} is given twice, and it takes one value")
+            given[option] = option
+        setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
+
+
 class ArgumentGroup(Protocol):
     """A parser or a group of its options."""
 

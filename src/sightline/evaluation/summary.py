@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from sightline.errors import some_of
 from sightline.evaluation.judges import JudgedGroup
 from sightline.formats.groups import right_positions
+from sightline.scoring.reasoning import leading_tag
 from sightline.scoring.scorer import flag, undecided_flags
 from sightline.text import counted
 from sightline.types import CUT_OFF, ImageSize, Outcome, Verdict
@@ -29,20 +30,40 @@ LONG_RESPONSE = 200
 """The number of words above which an embedding model may cut off the end of a response."""
 
 
+COMMON_TAG = 0.05
+"""Share of the responses that begin with an unknown tag from which on a note names it."""
+
+
 class ReasoningCounts(Struct):
-    """The responses that held reasoning, and the finish reasons of those without anything else."""
+    """The responses that held reasoning, the finish reasons of those without anything else, and the tags that
+    answers begin with."""
 
     answered: int = 0
     held: int = 0
     only: Counter[str] = field(default_factory=Counter)
+    leading: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome) -> None:
         self.answered += outcome.answered
         self.held += bool(outcome.reasoning)
+        if tag := leading_tag(outcome.response):
+            self.leading[tag] += 1
         if outcome.reasoning and outcome.status == "empty":
             self.only[outcome.finish_reason] += 1
 
     def notes(self) -> list[str]:
+        """Notes on the reasoning that was cut, and on tags that may hold some."""
+        return [
+            *self._cut_notes(),
+            *(
+                f"{number:,} of {self.answered:,} responses begin with <{tag}>...</{tag}>, which is read as"
+                f" their answer: if it is reasoning, add --reasoning-tags {tag}"
+                for tag, number in self.leading.most_common()
+                if number >= COMMON_TAG * self.answered
+            ),
+        ]
+
+    def _cut_notes(self) -> list[str]:
         """One note, or none where no response held reasoning."""
         if not self.held:
             return []

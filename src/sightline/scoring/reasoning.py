@@ -33,6 +33,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sightline.errors import UserError
+from sightline.scoring.text import lexicon
 from sightline.types import Answer
 
 NAMES = (
@@ -121,6 +122,28 @@ def tag_notes(names: Sequence[str], texts: Iterable[str]) -> list[str]:
         if not left:
             break
     return [f"--reasoning-tags {name}: no response holds a tag <{name}>" for name in left]
+
+
+_LEADING = re.compile(
+    r"\s*[<◁]([^\W_][\w:.\-]*)(?:\s[^<>]*)?[>▷](?s:.*?)[<◁]/\s*\1\s*[>▷]\s*\S", re.IGNORECASE
+)
+_NO_REASONING = lexicon(
+    """answer final final_answer choice option response output result solution conclusion a b blockquote
+    body br center code details div em font h1 h2 h3 h4 html i img li ocr ol p pre q s section small span
+    strong sub sup table text u ul"""
+)
+"""Names of tags around answers, and of HTML."""
+
+
+def leading_tag(answer: str) -> str:
+    """The name of the pair of tags that an answer begins with, if it may hold reasoning; '' without one.
+
+    >>> leading_tag("<mull>A string: (A)?</mull>B"), leading_tag("<answer>B</answer> It is round.")
+    ('mull', '')
+    """
+    found = _LEADING.match(answer)
+    name = found[1].casefold() if found else ""
+    return "" if name in _NO_REASONING else name
 
 
 # -- Channels: harmony, also without its tokens

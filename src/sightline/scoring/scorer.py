@@ -378,9 +378,12 @@ _REPORTED = re.compile(
 """What is said of a response, no verdict of it; 'No. 5'; the 'Yes' of 'Yes, let me see'."""
 
 _LABEL = re.compile(
-    r"\b(?:judge?ment|verdict|decision|evaluation|assessment|conclusion|ruling|final answer(?=\s*:))"
+    r"\b(?P<noun>judge?ment|verdict|decision|evaluation|assessment|conclusion|ruling|final answer(?=\s*:))"
     r"(?:\s*\([^)\n]*\)|\s+(?:for|of|on|about)\s+[a-z ]{1,30}?)?\s*(?:is\b\s*)?(?:[:=\n→]|->|=>|\s-|\bis\b)"
 )
+_FINAL = re.compile(r"\bfinal\b")
+_SHORT = 3
+"""The most words of a sentence that says no more than a verdict."""
 _JSON = re.compile(r"\[\s*\{.*\}\s*\]|\{.*\}", re.DOTALL)
 _KEYS = (
     lexicon("judgement judgment verdict decision ruling"),
@@ -411,8 +414,9 @@ def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
     """Read the verdict of a judge model.
 
     Read are a JSON object, the last label ('Verdict: right'), and otherwise the clauses that say nothing but
-    a verdict, which must agree. A negation turns a verdict; a reservation ('Correct, but ...', 'partially
-    correct') leaves it undecided. If the reply corrects itself ('Wait, ...'), what follows counts.
+    a verdict, which must agree. Labels that differ are undecided, unless the last one is final ('Final
+    verdict: right'). A negation turns a verdict; a reservation ('Correct, but ...', 'partially correct')
+    leaves it undecided. If the reply corrects itself ('Wait, ...'), what follows counts.
 
     >>> read_verdict("Judgement: Yes. There is no discrepancy", CORRECT)
     'right'
@@ -440,13 +444,26 @@ def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
 
 def _read(text: str, vocabulary: VerdictWords) -> ReplyVerdict:
     """The verdict of a text that does not correct itself."""
-    for labelled in reversed(_LABEL.split(text)[1:]):
+    labels = list(_LABEL.finditer(text))
+    ends = [*(label.start() for label in labels[1:]), len(text)]
+    last: tuple[re.Match[str], ReplyVerdict] | None = None
+    for label, end in zip(reversed(labels), reversed(ends), strict=False):
+        labelled = text[label.end() : end]
         opening = next((found[1] for found in _SENTENCE.finditer(labelled) if words(found[1])), "")
         stated = _verdicts(labelled, vocabulary)
+        if last is not None:
+            # What an 'Assessment: ...' goes through in sentences is no verdict beside the one that follows.
+            is_verdict = label["noun"] == last[0]["noun"] or len(words(opening)) <= _SHORT
+            if stated and stated[0] != last[1] and is_verdict:
+                return "undecided"
+            continue
         if _RESERVES & {*words(opening)[:4]} and not _of_sentence(opening, vocabulary):
             return "undecided"
-        if stated:
+        if stated and _FINAL.search(text[max(0, label.start() - 10) : label.end()]):
             return stated[0]
+        last = (label, stated[0]) if stated else None
+    if last is not None:
+        return last[1]
     stated = _verdicts(text, vocabulary) or _compared(text, vocabulary)
     return stated[0] if len(set(stated)) == 1 else "undecided"
 
