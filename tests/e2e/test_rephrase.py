@@ -110,9 +110,8 @@ def build(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Ca
         for number, form in enumerate(FORMS)
     ]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    return lambda *more: main(
-        ["build", "rephrase", "q.jsonl", "--model", server.model, "--out", "out", "--quiet", *map(str, more)]
-    )
+    given = ["build", "rephrase", "q.jsonl", "--model", server.model, "--quiet"]
+    return lambda *more: main([*given, *(() if "--out" in more else ("--out", "out")), *map(str, more)])
 
 
 def manifest(folder: str = "out") -> dict[str, Any]:
