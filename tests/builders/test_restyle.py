@@ -55,9 +55,8 @@ def restyle(tmp_path: Path, places: Path) -> Callable[..., list[GroupLine]]:
 
     def run(*words: str, out: str = "out") -> list[GroupLine]:
         folder = tmp_path / out
-        status = main(
-            ["build", "restyle", str(places), "--out", str(folder), "--processes", "1", "--quiet", *words]
-        )
+        usual = () if "--processes" in words else ("--processes", "1")
+        status = main(["build", "restyle", str(places), "--out", str(folder), "--quiet", *usual, *words])
         assert status == 0
         return read_groups(folder / "groups.jsonl")
 
@@ -264,9 +263,8 @@ def test_a_wrong_call_is_refused_in_one_line_and_nothing_is_written(
     (tmp_path / "original.pth").write_bytes((weights / "candy.pth").read_bytes())
     (tmp_path / "text.pth").write_text("hello")
     filled = [word.format(tmp=tmp_path) for word in words]
-    status = main(
-        ["build", "restyle", str(places), "--out", str(tmp_path / "out"), "--weights", str(weights), *filled]
-    )
+    usual = () if "--weights" in words else ("--weights", str(weights))
+    status = main(["build", "restyle", str(places), "--out", str(tmp_path / "out"), *usual, *filled])
     said = capsys.readouterr().err
     assert status == 2
     assert message in said

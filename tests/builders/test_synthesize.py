@@ -74,8 +74,10 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build(*words: object, examples: str = "contextual") -> int:
-    given = ["--model", "writer", "--images", "photos", "--out", "out", "--examples", examples, "--quiet"]
-    return main(["build", "synthesize", *given, *map(str, words)])
+    usual = {"--images": "photos", "--out": "out"}
+    given = [word for option, value in usual.items() if option not in words for word in (option, value)]
+    asked = ["--model", "writer", "--examples", examples, "--quiet"]
+    return main(["build", "synthesize", *asked, *given, *map(str, words)])
 
 
 def table(file: str = "out/contextual_synthetic.csv") -> list[dict[str, str]]:

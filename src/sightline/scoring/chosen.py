@@ -27,42 +27,42 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from sightline.scoring import option_lists, yes_no
 from sightline.scoring.mentions import (
     ALONE,
     EDGE,
+    FILL,
     LABEL,
     LAST,
     LETTER,
     LETTER_SIGN,
     LETTERS,
     MENTION,
-    SENTENCE,
     TEXT,
     TEXT_SIGN,
     Languages,
     Marked,
     Mention,
     Options,
-    alike,
     content_of,
     inflected,
-    is_open,
     joining,
+    label_pattern,
     languages_of,
     mark,
     mentions_of,
     plain_text,
     position_of,
     prepared_options,
+    quoted,
+    sentence_around,
     sentences_of,
     shared_words,
     stands_alone,
-    tokens_of,
     word_pattern,
-    words_of,
 )
 from sightline.scoring.non_answers import is_refusal
-from sightline.scoring.text import lexicon, normalised
+from sightline.scoring.text import normalised
 from sightline.types import Outcome
 
 Rule = Literal[
@@ -99,8 +99,8 @@ def read_choice(response: str, options: Sequence[str], question: str = "") -> Ch
     """
     texts, response = tuple(options), _TURN_ENDS.split(response, maxsplit=1)[0]
     read = _read_choice(response, texts, question)
-    if read.rule == "none" and question and response.strip():
-        return _stated_by_question(question, response, prepared_options(texts))
+    if read.rule == "none" and response.strip():
+        return _read_otherwise(response, prepared_options(texts), question) or read
     return read
 
 
@@ -182,15 +182,26 @@ def _bare_letter(text: str, options: Options) -> Choice | None:
     return None if position is None else Choice(position, "line", text)
 
 
+def _read_otherwise(response: str, options: Options, question: str) -> Choice | None:
+    """What a response states that names no option: a side of yes and no, or a place in the list."""
+    said = yes_no.restated(response, options, question) if question else None
+    if said := said or yes_no.assented(response, options, question):
+        return _of_side(said, options)
+    if placed := option_lists.placed_option(response, options, question):
+        return _decided(placed.positions, "option", placed.words)
+    return None
+
+
+def _of_side(said: yes_no.Said, options: Options) -> Choice:
+    if said.yes is None:
+        return Choice(None, "several", said.words)
+    return Choice(next(p for p, yes in options.sides.items() if yes is said.yes), "option", said.words)
+
+
 def _decided(positions: Sequence[int], rule: Rule, words: str) -> Choice:
     if len(set(positions)) == 1:
-        return Choice(positions[0], rule, _quoted(words))
-    return Choice(None, "several", _quoted(words))
-
-
-def _quoted(words: str) -> str:
-    text = " ".join(words.split())
-    return text if len(text) <= 120 else f"{text[:119]}…"
+        return Choice(positions[0], rule, quoted(words))
+    return Choice(None, "several", quoted(words))
 
 
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
@@ -228,10 +239,10 @@ def _answer_field(text: str) -> str | None:
 
 
 def _from_container(contents: Sequence[str], options: Options, question: str) -> Choice:
-    read = [(text, _read_choice(text, tuple(options.raw), question).position) for text in contents]
+    read = [(text, read_choice(text, options.raw, question).position) for text in contents]
     positions = [position for _, position in read if position is not None]
     if not positions or read[-1][1] is None:
-        return Choice(None, "none", _quoted(contents[-1]))
+        return Choice(None, "none", quoted(contents[-1]))
     return _decided(
         positions, "container", " | ".join(text for text, position in read if position is not None)
     )
@@ -250,15 +261,15 @@ class _Statement(NamedTuple):
 def _from_text(response: str, options: Options, question: str) -> Choice:
     marked = mark(response, options)
     negated = bool(question) and len(options.texts) > 2 and _asks_for_the_wrong(question)
-    if options.polar and (polar := _stated_polarity(response, marked, options)):
-        return polar
+    if options.polar and (said := yes_no.worded(response, marked)):
+        return _of_side(said, options)
     held = [
         (mention, sentence)
         for sentence in sentences_of(marked.text)
         for mention in mentions_of(sentence, marked.languages)
     ]
     denied = {mention.position for mention, _ in held if mention.denied}
-    for rule, statements in _ranks(marked, options, question, held, negated=negated):
+    for rule, statements in _ranks(response, marked, options, question, held, negated=negated):
         left = [one for one in statements if rule != "conclusion" or one.position not in denied]
         if left:
             return _the_one(left, rule, marked, options)
@@ -274,26 +285,32 @@ _Held = Sequence[tuple[Mention, str]]
 
 
 def _ranks(
-    marked: Marked, options: Options, question: str, held: _Held, *, negated: bool
+    response: str, marked: Marked, options: Options, question: str, held: _Held, *, negated: bool
 ) -> Iterator[tuple[Rule, list[_Statement]]]:
     """The statements of each rank, the first rank first; a rank that is not needed is not read."""
     yield "statement", _labelled(marked, options, negated)
     if negated:
         yield "statement", _called_wrong(marked, held)
-    if not marked.is_open:
-        yield "line", _lines(marked)
-    yield "leading letter", _leading(marked)
+    listed = None if negated else option_lists.marked_option(response, options, question)
+    of_list = [_Statement(position, 0, listed.words) for position in listed.positions] if listed else []
+    if listed and not listed.bold:
+        yield "statement", of_list
+    if listed is None or of_list:
+        if not marked.is_open:
+            yield "line", _lines(marked)
+        yield "leading letter", _leading(marked)
     if not marked.is_open:
         yield "conclusion", _concluded(marked) or _closing(marked)
         yield "conclusion", _said(marked) or _first_sentence(marked, options)
         if not negated:
             yield "conclusion", _restated(marked, question)
+    yield "line", of_list
 
 
 def _the_one(statements: Sequence[_Statement], rule: Rule, marked: Marked, options: Options) -> Choice:
     """The statement that counts: the only one, or the last one if the response revises the others."""
     last = statements[-1]
-    words = _quoted(_readable(last.words, options))
+    words = quoted(_readable(last.words, options))
     others = [
         one
         for one in statements
@@ -312,12 +329,12 @@ def _the_one(statements: Sequence[_Statement], rule: Rule, marked: Marked, optio
         if later:
             sentence, mentions, at = _mention_at(marked, later[-1].start())
             if not (mention := mentions[at]).denied:
-                return Choice(mention.position, rule, _quoted(_readable(sentence, options)))
+                return Choice(mention.position, rule, quoted(_readable(sentence, options)))
     if not others and last.position >= 0:
         return Choice(last.position, rule, words)
     if others and last.position >= 0 and revises.search(marked.text, others[-1].start + 1, last.start + 40):
         return Choice(last.position, rule, words)
-    shown = dict.fromkeys(_quoted(_readable(statement.words, options)) for statement in statements)
+    shown = dict.fromkeys(quoted(_readable(statement.words, options)) for statement in statements)
     return Choice(None, "several", ", ".join(shown))
 
 
@@ -331,25 +348,13 @@ def _name(position: int, options: Options, is_letter: bool) -> str:
     return next((letter for letter, place in options.letters.items() if place == position), "")
 
 
-def _sentence_around(text: str, at: int) -> tuple[str, int]:
-    """The sentence that holds a place of the text, and where it starts."""
-    start = 0
-    for sentence in SENTENCE.findall(text):
-        if start <= at < start + len(sentence):
-            return sentence, start
-        start += len(sentence)
-    return text, 0
-
-
 def _mention_at(marked: Marked, place: int) -> tuple[str, Sequence[Mention], int]:
     """The sentence around a mention of the text, the mentions of this sentence, and which of them it is."""
-    sentence, start = _sentence_around(marked.text, place)
+    sentence, start = sentence_around(marked.text, place)
     mentions = mentions_of(sentence, marked.languages)
     return sentence, mentions, next(i for i, one in enumerate(mentions) if one.start == place - start)
 
 
-_FILL = r"[\s\"'“”‘’「」『』《》〈〉«»【】\[\](){}<>*_:：=,，.、#•\-–—→⇒|]*"
-"""What may stand between a label and what it labels: blanks, brackets, quotes, marks."""
 _ADJOINING = (
     r"[\s\"'“”「」«(\[*:：,，、=→]*(?:(?:the|an?|option|la|le|l'|el|der|die|das|ein|eine|un|une|los|las|les)\s+)*"
     r"(?:[A-Za-z]\s*=\s*)?(?:[^\W\d_]+\s+(?=[«\"“「『]))?[«\"“「『]?"
@@ -360,25 +365,14 @@ _WRONG = re.compile(
 )
 
 
-def _label_pattern(languages: Languages) -> re.Pattern[str]:
-    between = rf"(?:[\s*\"'(]+[^\s.:：=?？\n{LETTER}-{LAST}]+){{0,7}}?"
-    alone = r"\s*\n+(?=[\s(]*(?:{M}|[A-Za-z]\W*(?:$|\n)))"
-    wrong = rf"(?:(?<![{EDGE}])(?:wrong|incorrect|falsche|mauvaise|incorrecta|неверный|неправильный)\s+)?"
-    return word_pattern(
-        rf"(?:{wrong}(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
-        rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
-        languages,
-    )
-
-
 def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statement]:
     """What labels state, and what is called correct."""
     text, languages = marked.text, marked.languages
     statements = []
-    for label in _label_pattern(languages).finditer(text):
+    for label in label_pattern(languages).finditer(text):
         if _WRONG.match(label[0]) and not negated:
             continue
-        sentence, start = _sentence_around(text, label.start())
+        sentence, start = sentence_around(text, label.start())
         if "would" in label[0] and re.search(r"(?i)\bif\b", sentence[: label.start() - start]):
             continue
         if word_pattern(r"{denied_before}\s*$", languages).search(sentence[: label.start() - start]):
@@ -418,7 +412,7 @@ def _called_wrong(marked: Marked, held: _Held) -> list[_Statement]:
 
 def _after_label(tail: str, label: str, options: Options, languages: Languages) -> int | None:
     """The option that follows a label; -1 for several, None for none."""
-    opening = re.match(_FILL, tail)
+    opening = re.match(FILL, tail)
     rest = tail[opening.end() :] if opening else tail
     if opening and "\n" in opening[0] and _LISTS.search(rest):
         return None  # 'Each option:', and then a list of them
@@ -627,13 +621,13 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
         if marked.is_open or is_hedged(sentence, last, marked.languages):
             return Choice(None, "none")
         if rank == "option" and inflected(sentence, options, question, marked.languages):
-            return Choice(None, "several", _quoted(_readable(sentence, options)))
-        return Choice(last.position, rank, _quoted(_readable(sentence, options)))
+            return Choice(None, "several", quoted(_readable(sentence, options)))
+        return Choice(last.position, rank, quoted(_readable(sentence, options)))
     for sentence in sentences_of(marked.text) if not marked.is_open and not by_chance else []:
         if MENTION.search(sentence) or sentence.rstrip().endswith(("?", "？")):
             continue
         if len(found := inflected(sentence, options, question, marked.languages)) == 1:
-            return Choice(found[0], "option", _quoted(_readable(sentence, options)))
+            return Choice(found[0], "option", quoted(_readable(sentence, options)))
     return Choice(None, "none")
 
 
@@ -652,65 +646,6 @@ def _revises_all(marked: Marked, position: int) -> bool:
     )
 
 
-# -- Yes and no
-
-_STOP = r"(?=\W*(?:$|\n)|\s*[,.!;:，。！；：、—–\-(（)\]\"'」”»]|です|でした|입니다|이에요|예요|的)"
-_BEGIN = r"(?:^|(?<=[.!?。！？\n:：→⇒])|(?<=[.!?:→⇒]\s))[\s\"'(\[*#\-「«“]*"
-
-
-def _stated_polarity(response: str, marked: Marked, options: Options) -> Choice | None:
-    """Yes or no as a label states it, or as a sentence begins with it; None if it states neither."""
-    by_value = {said: position for position, said in options.polar.items()}
-    languages = tuple(sorted({*marked.languages, "en"}))
-    plain = word_pattern(r"^\W*({yes}|{no})(?:\W+\1)+\W*$", languages).sub(r"\1", plain_text(response))
-    both = r"^\W*(?:{yes}\s*(?:{either}|/)\s*{no}|{no}\s*(?:{either}|/)\s*{yes})\W*$"
-    if word_pattern(both, languages).match(plain):
-        return Choice(None, "several", _quoted(plain))
-    polar = r"(?P<yes>{yes})|(?P<no>{no})"
-    after_label = word_pattern(rf"{_FILL}(?:{polar}){_STOP}", languages)
-    labelled = [
-        (label.start(), label.end(), bool(found["yes"]), label[0] + found[0])
-        for label in _label_pattern(languages).finditer(marked.text)
-        if (found := after_label.match(marked.text, label.end()))
-    ]
-    forms = (
-        rf"{_BEGIN}(?:{polar})(?:{_STOP}|(?=\s+{{after_no}}))",
-        rf"{{concludes}}[\s,，]*(?:{polar}){_STOP}",
-        rf"(?<=[,，]\s)(?:{polar})(?=\s*(?:[,，–—.!]|$))",
-        rf"{{revises}}[\s,:.…]*(?:{polar}){_STOP}",
-        rf"(?<=\s)(?:{polar})(?:입니다|이다)",
-        rf"\bmit\s+(?:{polar})\s+(?:be)?antworten",
-    )
-    quoted = [
-        (found.start(), found.end(), bool(found["yes"]), found[0])
-        for found in word_pattern(rf"[\"'“‘「『«„](?:{polar})[\"'”’」』»“]", languages).finditer(plain)
-    ]
-    leading = sorted(
-        (found.start(), found.end(), bool(found["yes"]), found[0])
-        for form in forms
-        for found in word_pattern(form, languages).finditer(plain)
-        if form is not forms[2]
-        or not word_pattern("{unsure}", languages).search(_sentence_around(plain, found.start())[0])
-    )
-    for text, said in ((marked.text, labelled), (plain, leading), (plain, quoted)):
-        values = {value for _, _, value, _ in said}
-        if not values:
-            continue
-        start, _, value, words = said[-1]
-        other = max((end for _, end, one, _ in said if one is not value), default=None)
-        if other is None or word_pattern("{revises}|{concludes}", languages).search(text, other, start + 20):
-            return Choice(by_value[value], "option", _quoted(words))
-        return Choice(None, "several", ", ".join(words.strip() for _, _, _, words in said))
-    return None
-
-
-_ELLIPSIS = re.compile(
-    r"^\W*(?:it|they|he|she|there|this|that|these|those|we|you|i)\s+"
-    r"(?:is|are|does|do|did|was|were|has|have|can|will)\s*(not|n't)?\W*$",
-    re.IGNORECASE,
-)
-
-
 @lru_cache(maxsize=512)
 def _asks_for_the_wrong(question: str) -> bool:
     """Whether a question asks for what is not so: 'Which is NOT shown?'"""
@@ -721,56 +656,3 @@ def _asks_for_the_wrong(question: str) -> bool:
     ):
         return False
     return word_pattern("{wrong_word}|n't", languages).search(asked) is not None
-
-
-def _stated_by_question(question: str, response: str, options: Options) -> Choice:
-    """Yes for a response that states what a yes/no question asks, no for one that denies it."""
-    nothing = Choice(None, "none")
-    if len(options.polar) != len(options.texts):
-        return nothing
-    by_value = {said: position for position, said in options.polar.items()}
-    plain = plain_text(response)
-    if is_open(plain):
-        return nothing
-    if elliptic := _ELLIPSIS.match(plain):
-        return Choice(by_value[not elliptic[1]], "option", _quoted(plain))
-    question = question[: at + 1] if (at := max(question.find("?"), question.find("？"))) >= 0 else question
-    sentences = [part for part in sentences_of(plain) if not part.rstrip().endswith(("?", "？"))]
-    asked, languages = content_of(question), languages_of(f"{question} {plain}")
-    if not asked or not sentences or word_pattern("{denies}", languages).search(question):
-        return nothing
-    unsure = word_pattern("{unsure}|{tentative}", languages)
-    if word_pattern(r"^\W*{no}\s+\w", languages).match(sentences[0]) and not unsure.search(sentences[0]):
-        # 'No fracture is seen', 'No se ve ninguna bicicleta'
-        first = re.split(r"[,，;]|\bbut\b|\bpero\b", sentences[0])[0]
-        if "es" in languages or shared_words(asked, first):
-            return Choice(by_value[False], "option", _quoted(sentences[0]))
-    sentence = max(sentences, key=lambda one: shared_words(asked, one))
-    if unsure.search(sentence):
-        return nothing
-    denies = word_pattern("{denies}", languages)
-    clauses = [clause for clause in re.split(r"[,，;]|\bbut\b", sentence) if shared_words(asked, clause)]
-    if any(denies.search(clause) for clause in clauses):
-        whole = shared_words(asked, sentence) >= 0.75 * len(asked)
-        return Choice(by_value[False], "option", _quoted(sentence)) if whole else nothing
-    if denies.search(sentence) or not _repeats(question, sentence, languages):
-        return nothing
-    return Choice(by_value[True], "option", _quoted(sentence))
-
-
-_PLACES = lexicon(
-    """on in under above below behind between at near inside outside left right auf unter über neben hinter
-    vor links rechts sur sous dans devant derrière gauche droite sobre debajo encima detrás delante izquierda
-    derecha на под над за перед в слева справа"""
-)
-
-
-def _repeats(question: str, sentence: str, languages: Languages) -> bool:
-    """Whether a sentence states what a question asks: all its words, in their order, and the same places."""
-    asked = [word for word in tokens_of(question) if word not in words_of("common")]
-    stated = tokens_of(sentence)
-    at = [next((i for i, other in enumerate(stated) if alike(word, other)), -1) for word in asked]
-    places = {word for word in tokens_of(question) if word in _PLACES}
-    same = places == {word for word in stated if word in _PLACES}
-    ordered = -1 not in at and (at == sorted(at) or languages[0] in ("ja", "ko", "zh"))
-    return ordered and same and len(stated) <= 2 * len(tokens_of(question)) + 4

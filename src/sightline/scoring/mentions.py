@@ -10,9 +10,9 @@ from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from string import ascii_uppercase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sightline.scoring.text import INVISIBLE, normalised, ungrouped
+from sightline.scoring.text import INVISIBLE, lexicon, normalised, ungrouped
 
 LETTERS = ascii_uppercase
 """The letters of options in the order shown; options after Z have none."""
@@ -32,8 +32,8 @@ Languages = tuple[str, ...]
 
 
 @cache
-def word_lists() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """The words by language and name of their list."""
+def word_lists() -> Mapping[str, Mapping[str, Sequence[Any]]]:
+    """The words by language and name of their list; of ordinals the forms of each."""
     return tomllib.loads((files(__package__) / "answer_words.toml").read_text(encoding="utf-8"))
 
 
@@ -42,7 +42,19 @@ def words_of(name: str, languages: Languages | None = None) -> frozenset[str]:
     chosen = (
         word_lists() if languages is None else {language: word_lists()[language] for language in languages}
     )
-    return frozenset(word for lists in chosen.values() for word in lists.get(name, ()))
+    return frozenset(
+        word
+        for lists in chosen.values()
+        for one in lists.get(name, ())
+        for word in ((one,) if isinstance(one, str) else one)
+    )
+
+
+_OF_ANY_LANGUAGE = lexicon(
+    """ordinals last ones listed verdicts images pronouns descriptions true false assents openers dissents
+    doubts"""
+)
+"""Lists whose words say little about the language of a text."""
 
 
 @cache
@@ -50,7 +62,7 @@ def _vocabulary(language: str) -> frozenset[str]:
     return frozenset(
         part
         for name, words in word_lists()[language].items()
-        if name != "ordinals"
+        if name not in _OF_ANY_LANGUAGE
         for word in words
         for part in word.split()
     )
@@ -136,6 +148,13 @@ _IN_FULL = {
     "that's": "that is",
 }
 _CONTRACTED = re.compile(r"(?:n't|'re|\b(?:it|he|she|that)'s)\b", re.IGNORECASE)
+
+
+def expanded(text: str) -> str:
+    """A text without contractions: 'it is not' of 'it isn't'."""
+    return _CONTRACTED.sub(lambda found: _IN_FULL[found[0].casefold()], text)
+
+
 _SUPPOSED = re.compile(r"(?:では|じゃ)ないか(?=と|な|。|$)")
 """Japanese 'is it not': a supposition, no denial."""
 
@@ -213,13 +232,26 @@ class Options:
         return said if sorted(said.values()) == [False, True] else {}
 
     @cached_property
+    def sides(self) -> Mapping[int, bool]:
+        """Like `polar`, also of true and false, right and wrong: which option affirms and which denies."""
+        if self.polar:
+            return self.polar
+        said = {
+            position: value
+            for position, text in enumerate(self.texts)
+            for names, value in ((("yes", "true"), True), (("no", "false"), False))
+            if any(text.casefold().strip(" .") in words_of(name) for name in names)
+        }
+        return said if sorted(said.values()) == [False, True] else {}
+
+    @cached_property
     def normalised(self) -> Sequence[str]:
         return [normalised(text) for text in self.texts]
 
     @cached_property
     def numbers(self) -> Sequence[str]:
         """The number of each option, if each holds one and no two the same; empty otherwise."""
-        numbers = _places("numbers", tuple(word_lists()))
+        numbers = places_of("numbers", tuple(word_lists()))
         found = [_NUMBER.findall(str(numbers.get(text.casefold(), text))) for text in self.texts]
         same = len({one[0].replace(",", ".") for one in found if len(one) == 1}) < len(self.texts)
         short = all(len(re.findall(r"[^\W\d_]+", text)) <= 2 for text in self.texts)
@@ -286,12 +318,11 @@ class Options:
             if sought and (same := self.written(sought)):
                 return same
         folded = [option.casefold() for option in self.texts]
-        expanded = _CONTRACTED.sub(lambda found: _IN_FULL[found[0].casefold()], plain)
         for texts, sought in (
             (self.texts, plain),
             (folded, bare.casefold()),
             (self.normalised, normalised(plain)),
-            (self.normalised, normalised(expanded)),
+            (self.normalised, normalised(expanded(plain))),
         ):
             if sought and (same := _equal(texts, sought)):
                 return same
@@ -419,16 +450,21 @@ def _without_own_word(text: str, options: Options, languages: Languages) -> str:
 
 
 def _with_digits(text: str, languages: Languages) -> str:
-    numbers = _places("numbers", languages)
+    numbers = places_of("numbers", languages)
     return word_pattern("{numbers}", languages).sub(
         lambda found: str(numbers.get(found[0].casefold(), found[0])), text
     )
 
 
 @cache
-def _places(name: str, languages: Languages) -> Mapping[str, int]:
-    """The place of each word in the list of its language: of number words the number."""
-    return {word: place for one in languages for place, word in enumerate(word_lists()[one].get(name, ()))}
+def places_of(name: str, languages: Languages) -> Mapping[str, int]:
+    """The place of each word, or of the forms of one, in the list of its language: of numbers the number."""
+    return {
+        word: place
+        for language in languages
+        for place, one in enumerate(word_lists()[language].get(name, ()))
+        for word in ((one,) if isinstance(one, str) else one)
+    }
 
 
 def is_open(text: str) -> bool:
@@ -467,7 +503,7 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
     )
     for pattern in (_IN_BRACKETS, _AT_LINE, named, _BEFORE_NOUN):
         text = put(pattern, text, options.labels)
-    places = _places("ordinals", languages)
+    places = places_of("ordinals", languages)
 
     def ordinal(found: re.Match[str]) -> str:
         place = places[re.sub(r"\s+", " ", found[1]).casefold()]
@@ -531,7 +567,8 @@ _LISTED = re.compile(
 )
 _TABLE_ROW = re.compile(r"(?m)^[ \t]*\|.*\|[ \t]*$")
 _LISTED_INLINE = re.compile(
-    rf"(?:{LETTER_SIGN}[\s.):、]*{TEXT_SIGN}[\s,;，、.。/]*(?:and|or|或|и|или|und|oder|et|ou|y|o)?\s*){{2,}}"
+    rf"(?:{LETTER_SIGN}[ \t.):、]*{TEXT_SIGN}[ \t,;，、.。/]*"
+    r"(?:and|or|或|и|или|und|oder|et|ou|y|o)?[ \t]*){2,}"
 )
 
 
@@ -559,6 +596,16 @@ SENTENCE = re.compile(
 )
 
 
+def sentence_around(text: str, at: int) -> tuple[str, int]:
+    """The sentence that holds a place of the text, and where it starts."""
+    start = 0
+    for sentence in SENTENCE.findall(text):
+        if start <= at < start + len(sentence):
+            return sentence, start
+        start += len(sentence)
+    return text, 0
+
+
 class Mention(NamedTuple):
     """An option that a sentence names, its place in the sentence, and whether it is denied."""
 
@@ -570,6 +617,12 @@ class Mention(NamedTuple):
 
 def sentences_of(text: str) -> list[str]:
     return [part for part in SENTENCE.findall(text) if part.strip()]
+
+
+def quoted(words: str) -> str:
+    """The words of a response as they are shown."""
+    text = " ".join(words.split())
+    return text if len(text) <= 120 else f"{text[:119]}…"
 
 
 def position_of(sign: str) -> int:
@@ -636,6 +689,24 @@ def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
     if not re.match(r"[\s\"')\]]*,", after) and word_pattern(follows, languages).match(after):
         return "after"
     return ""
+
+
+# -- Labels
+
+FILL = r"[\s\"'“”‘’「」『』《》〈〉«»【】\[\](){}<>*_:：=,，.、#•\-–—→⇒|]*"
+"""What may stand between a label and what it labels: blanks, brackets, quotes, marks."""
+
+
+def label_pattern(languages: Languages) -> re.Pattern[str]:
+    """What labels an answer: 'Answer:', 'I choose', '答案是'."""
+    between = rf"(?:[\s*\"'(]+[^\s.:：=?？\n{LETTER}-{LAST}]+){{0,7}}?"
+    alone = r"\s*\n+(?=[\s(]*(?:{M}|[A-Za-z]\W*(?:$|\n)))"
+    wrong = rf"(?:(?<![{EDGE}])(?:wrong|incorrect|falsche|mauvaise|incorrecta|неверный|неправильный)\s+)?"
+    return word_pattern(
+        rf"(?:{wrong}(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
+        rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
+        languages,
+    )
 
 
 # -- The words of a text in any form
