@@ -16,7 +16,7 @@ from sightline.errors import UserError
 from sightline.models.base import Capabilities, ServerReport, read_server_report
 from sightline.store.answers import KeyedRequest, with_key
 from sightline.store.claims import Budget
-from sightline.store.database import FileConnection
+from sightline.store.sqlite_file import FileConnection
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, user
 

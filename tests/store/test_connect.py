@@ -18,7 +18,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import connect, database, schema
 from sightline.store.answers import Attempt, key_of
 from sightline.store.connect import sqlite_path
-from sightline.store.database import NoStoreError
+from sightline.store.failures import NoStoreError
 from sightline.store.store import Store
 from sightline.types import Answer
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.store import database
-from sightline.store.database import SqliteConnections
+from sightline.store import sqlite_file
+from sightline.store.sqlite_file import SqliteConnections
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_threads_write_one_after_another_and_few_connections_stay_open(path: Pat
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(add, range(100)))
     assert _numbers(connections) == list(range(100))
-    assert len(connections._idle) <= database._KEPT
+    assert len(connections._idle) <= sqlite_file._KEPT
     connections.close()
 
 

@@ -18,7 +18,9 @@ from PIL import Image
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import database
 from sightline.store.answers import Attempt, EndpointRecord, State, key_of
-from sightline.store.database import Connection, FileConnection, TransactionLostError
+from sightline.store.database import Connection
+from sightline.store.failures import TransactionLostError
+from sightline.store.sqlite_file import FileConnection
 from sightline.store.store import Store, inspect_images
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Usage, Verdict
 

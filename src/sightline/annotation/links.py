@@ -21,7 +21,8 @@ from sightline.annotation.store import AnnotationStore, ProjectRow
 from sightline.annotation.task import ADJUDICATOR, RATER
 from sightline.annotation.types import Annotator
 from sightline.errors import UserError, unknown_name
-from sightline.store.database import Database, repeat_if_lost
+from sightline.store.database import Database
+from sightline.store.failures import repeat_if_lost
 from sightline.store.schema import meta
 
 _SIGNATURE_BYTES = 18

@@ -359,7 +359,7 @@ def opened_project(word: str, url: str) -> Iterator[tuple[AnnotationStore, Proje
 @contextmanager
 def read_store(url: str) -> Iterator[Store]:
     """Open a store to read it, or an empty one in a temporary folder instead of one that does not exist."""
-    from sightline.store.database import NoStoreError
+    from sightline.store.failures import NoStoreError
     from sightline.store.store import Store
 
     with TemporaryDirectory(prefix="sightline-") as scratch:

@@ -20,16 +20,8 @@ from sightline.progress import Advance, progress
 from sightline.store import schema
 from sightline.store.answers import COMMON, KEY_PART, Dictionaries, Requests, decode_result, list_models
 from sightline.store.connect import display, sqlite_path
-from sightline.store.database import (
-    change_rows_in,
-    damage,
-    insert,
-    insert_new,
-    lock_table,
-    plain,
-    repeat_if_lost,
-    rows_in,
-)
+from sightline.store.database import change_rows_in, insert, insert_new, lock_table, plain, rows_in
+from sightline.store.failures import damage, repeat_if_lost
 from sightline.store.runs import probes_of, write_chunk
 from sightline.store.store import Store, drop_answered
 from sightline.types import Answer

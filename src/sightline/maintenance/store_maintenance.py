@@ -40,9 +40,11 @@ from sightline.progress import progress
 from sightline.store import claims, runs, schema
 from sightline.store.answers import Dictionaries, Requests, model_of, result_for
 from sightline.store.connect import connect, display, sqlite_path
-from sightline.store.database import LOOKUP, StoreFailedError, check_sqlite_file, damage, parts, plain
+from sightline.store.database import LOOKUP, parts, plain
+from sightline.store.failures import StoreFailedError, damage
 from sightline.store.runs import Labels, keys_of_row, no_run, split_keys
 from sightline.store.schema import SCHEMA_VERSION
+from sightline.store.sqlite_file import check_sqlite_file
 from sightline.store.store import Store, drop_answered
 from sightline.text import local_time
 

@@ -32,15 +32,8 @@ from sightline.store.answers import (
     text_digest,
 )
 from sightline.store.connect import display, sqlite_path
-from sightline.store.database import (
-    LOOKUP,
-    Connection,
-    Database,
-    StoreFailedError,
-    damage_remedy,
-    plain,
-    rows_in,
-)
+from sightline.store.database import LOOKUP, Connection, Database, plain, rows_in
+from sightline.store.failures import StoreFailedError, damage_remedy
 from sightline.store.runs import KEY_BYTES, ProbeChunk, keys_of_row, probes_of
 from sightline.store.store import Store, check_image_row
 

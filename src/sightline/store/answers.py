@@ -25,17 +25,8 @@ from zstandard import (
 from sightline.models.base import ServerReport
 from sightline.scoring.reasoning import without_reasoning
 from sightline.store.claims import Claims
-from sightline.store.database import (
-    Connection,
-    Database,
-    announce_insert,
-    damage,
-    insert,
-    insert_new,
-    repeat_if_lost,
-    rows_in,
-    until_kept,
-)
+from sightline.store.database import Connection, Database, announce_insert, insert, insert_new, rows_in
+from sightline.store.failures import damage, repeat_if_lost, until_kept
 from sightline.types import Answer, Failure, ImageFile, Message, Origin, Request, Text
 
 KEY_VERSION = 1

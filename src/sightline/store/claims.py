@@ -36,10 +36,10 @@ from sightline.store.database import (
     change_rows_in,
     insert,
     lock_table,
-    repeat_if_lost,
     row_lock,
     rows_in,
 )
+from sightline.store.failures import repeat_if_lost
 from sightline.types import Usage
 
 _RENEW_OWN = "ON CONFLICT (key) DO UPDATE SET until = excluded.until WHERE claims.owner = excluded.owner"

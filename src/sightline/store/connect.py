@@ -21,16 +21,9 @@ from sightline.errors import UserError, hide_password
 from sightline.formats.files import temporary_folder
 from sightline.store import schema
 from sightline.store.answers import add_common_dictionary
-from sightline.store.database import (
-    Connection,
-    Database,
-    ServerConnection,
-    SqliteConnections,
-    check_sqlite_file,
-    create_sqlite,
-    no_store,
-    not_writable,
-)
+from sightline.store.database import Connection, Database, ServerConnection, create_sqlite
+from sightline.store.failures import no_store, not_writable
+from sightline.store.sqlite_file import SqliteConnections, check_sqlite_file
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection

@@ -26,14 +26,13 @@ from sightline.store.database import (
     Database,
     announce_insert,
     change_rows_in,
-    damage,
     insert,
     insert_new,
     lock_table,
-    repeat_if_lost,
     row_lock,
     rows_in,
 )
+from sightline.store.failures import damage, repeat_if_lost
 from sightline.types import Verdict
 
 PROBES_PER_CHUNK = 256

@@ -22,16 +22,8 @@ from sightline.models.ocr import Reader, Word
 from sightline.store.answers import Answers, Dictionaries, EndpointLog, State, storable_text
 from sightline.store.claims import Claims, Ledger, seconds_since_boot
 from sightline.store.connect import connect, prepare
-from sightline.store.database import (
-    Connection,
-    Database,
-    NoStoreError,
-    change_rows_in,
-    insert,
-    repeat_if_lost,
-    rows_in,
-    run_in_thread,
-)
+from sightline.store.database import Connection, Database, change_rows_in, insert, rows_in, run_in_thread
+from sightline.store.failures import NoStoreError, repeat_if_lost
 from sightline.store.runs import RunLabels, RunLeases, Runs
 from sightline.types import HiddenContent, ImageFile, ImageRef
 

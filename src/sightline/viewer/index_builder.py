@@ -32,8 +32,9 @@ from sightline.metrics.consistency import normalised_answers
 from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.store import schema
 from sightline.store.answers import Compressor, DamagedBodyError
-from sightline.store.database import damage, insert_new, plain
 from sightline.store.database import insert as insert_rows
+from sightline.store.database import insert_new, plain
+from sightline.store.failures import damage
 from sightline.store.runs import no_run
 from sightline.store.store import Store
 from sightline.types import Group, Outcome, Result, Verdict, VerdictName

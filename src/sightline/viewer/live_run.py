@@ -15,7 +15,8 @@ from msgspec import Struct
 from sightline.evaluation.plan import StoredProbe
 from sightline.evaluation.runs import StoredRun
 from sightline.store.answers import State
-from sightline.store.database import repeat_if_lost, rows_in
+from sightline.store.database import rows_in
+from sightline.store.failures import repeat_if_lost
 from sightline.store.runs import own_keys, probes_of
 from sightline.store.store import Store
 from sightline.types import Answer, Failure

@@ -25,7 +25,9 @@ from sightline.evaluation.spec import Decide, Spec
 from sightline.formats.jsonl import METRICS, VERDICTS, read_recorded_verdicts
 from sightline.formats.other_tools import read_predictions
 from sightline.store import schema
-from sightline.store.database import Database, NoStoreError, SqliteConnections, create_sqlite
+from sightline.store.database import Database, create_sqlite
+from sightline.store.failures import NoStoreError
+from sightline.store.sqlite_file import SqliteConnections
 from sightline.store.store import Store
 from sightline.text import print_note
 from sightline.types import Group, Result, Verdict
