@@ -4,13 +4,14 @@ The first rank that finds a statement decides, and two statements of the same ra
 
 1. `text`: the response is an option's text: exactly, then in any case, then without punctuation and articles.
 2. `container`: what `\\boxed{}`, `<answer>` or a JSON field named answer holds.
-3. `statement`: what follows a label ('Answer:', 'the answer is', '答案', '정답'), or is called correct.
+3. `statement`: what follows a label ('Answer:', 'the answer is', '答案', '정답'), is called correct, or is
+   marked in a list or a table of the options (`option_lists`).
 4. `line`: a line that is only a letter or an option.
 5. `leading letter`: a letter with its sign at the start of a line ('B) a drum').
 6. `conclusion`: what a conclusion or a sentence names at once ('so it is a drum').
 7. `letter`: the only letter that is named.
 8. `option`: the only option whose text is held, or whose words are in another form; of yes and no, the
-   stated word.
+   stated word (`yes_no`); else the option that is named by its place ('the second one').
 
 A denied or excluded letter or text is not chosen, and the word 'no' within an option denies nothing. A list
 of the options is no statement. A later statement replaces an earlier one only where the response revises it

@@ -48,6 +48,10 @@ _BOX = re.compile(rf"\s*(?:[\[(](?P<box>[ xX*✓✔✅•])[\])]|(?P<sign>[{_YES
 _SIGN_AT_END = re.compile(
     rf"[\s(\[*_–—:-]*(?:(?P<yes>[{_YES}])|(?P<no>[{_NO}])|(?P<arrow>{_ARROWS}))\ufe0f?[\s)\]*_.]*$"
 )
+_MAY_MARK = re.compile(
+    rf"[{_YES}{_NO}|]|\*\*|__|{_ARROWS}|{_FORWARD}|[\[(（【]\s*[^\W\d]{{2}}|[\[(][ xX*•][\])]"
+)
+_IN_BRACKETS = re.compile(r"[)\]）】][\s*_.]*$")
 _BOLD = re.compile(r"(?:\*\*|__)(?P<text>.+?)(?:\*\*|__)\s*")
 _LETTER = re.compile(r"[(\[]?(?P<letter>[A-Za-z])(?:[)\].:、]+|$)\s*(?P<text>.*)$")
 
@@ -66,7 +70,7 @@ def marked_option(response: str, options: Options, question: str) -> Found | Non
     One line marks it: with a tick, an arrow, a ticked box or 'correct' behind it, or alone in bold. A table
     has one column of yes and no, and yes in one row.
     """
-    if "\n" not in response:
+    if "\n" not in response or not _MAY_MARK.search(response):
         return None
     languages = tuple(sorted({*languages_of(response), *languages_of(question)}))
     rows = list(_table_rows(response, options, question) if "|" in response else ())
@@ -94,7 +98,9 @@ def _row(line: str, options: Options, languages: Languages) -> _Row | None:
     if box := _BOX.match(text):
         marked = (box["box"] or box["sign"]) not in (" ", *_NO)
         text = text[box.end() :]
-    end = _SIGN_AT_END.search(text) or _verdict_at_end(languages).search(text)
+    end = _SIGN_AT_END.search(text)
+    if end is None and _IN_BRACKETS.search(text):
+        end = _verdict_at_end(languages).search(text)
     if end is not None:
         marked, text = end["no"] is None, text[: end.start()]
         text += "**" * (text.count("**") % 2)
@@ -211,7 +217,7 @@ def _place_patterns(languages: Languages) -> tuple[re.Pattern[str], re.Pattern[s
 def placed_option(response: str, options: Options, question: str) -> Found | None:
     """The option that a sentence names by its place in the list: 'Option 2', 'the second one'."""
     plain = plain_text(response)
-    if len(plain) > 400 or not _may_be_counted(options):
+    if len(plain) > 400 or not _names_places(plain.casefold()) or not _may_be_counted(options):
         return None
     languages = tuple(sorted({*languages_of(plain), *languages_of(question)}))
     whole, anywhere = _place_patterns(languages)
@@ -232,6 +238,12 @@ def placed_option(response: str, options: Options, question: str) -> Found | Non
             return None
         positions.append(place)
     return Found(positions, quoted(plain)) if positions else None
+
+
+def _names_places(text: str) -> bool:
+    """Whether a text may name a place at all, which few do: the patterns of their languages take long."""
+    words = words_of("ordinals") | words_of("last") | words_of("listed") | {"番目", "つ目", "第", "번"}
+    return any(word in text for word in words)
 
 
 def _place(found: re.Match[str], options: int, languages: Languages) -> int | None:
