@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -61,13 +63,15 @@ def test_mcnemars_test_equals_statsmodels(lost: int, won: int) -> None:
     assert mcnemar(lost, won) == pytest.approx(expected, rel=1e-9)
 
 
+def _p(differences: Floats, clusters: np.ndarray) -> float:
+    return flip_clusters(differences, clusters).p
+
+
 @given(counts, counts)
 @settings(max_examples=30)
 def test_flipping_clusters_of_one_question_is_mcnemars_test(lost: int, won: int) -> None:
     differences = np.repeat([-1.0, 1.0, 0.0], [lost, won, 3])
-    assert flip_clusters(differences, np.arange(len(differences))) == pytest.approx(
-        mcnemar(lost, won), rel=1e-9
-    )
+    assert _p(differences, np.arange(len(differences))) == pytest.approx(mcnemar(lost, won), rel=1e-9)
 
 
 @given(clustered)
@@ -76,10 +80,56 @@ def test_flipping_clusters_equals_scipys_flips_of_their_sums(drawn: list[tuple[f
     differences, clusters = _clustered(drawn)
     sums = np.bincount(clusters, differences)
     if len(sums) < 2:
-        assert flip_clusters(differences, clusters) == 1
+        assert _p(differences, clusters) == 1
     else:
         expected = stats.permutation_test((sums,), np.sum, permutation_type="samples").pvalue
-        assert flip_clusters(differences, clusters) == pytest.approx(expected, rel=1e-9)
+        assert _p(differences, clusters) == pytest.approx(expected, rel=1e-9)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-12, 12), st.integers(0, 9)), min_size=1, max_size=12), st.integers(1, 12)
+)
+@settings(deadline=None)
+def test_fractions_are_flipped_as_by_hand(drawn: list[tuple[int, int]], denominator: int) -> None:
+    """All signs of all clusters, with whole numbers, which are exact."""
+    whole, clusters = _clustered([(float(number), of) for number, of in drawn])
+    sums = np.bincount(clusters, whole).astype(int).tolist()
+    totals = [abs(sum(signs)) for signs in product(*((one, -one) for one in sums))]
+    expected = sum(total >= abs(sum(sums)) for total in totals) / len(totals)
+    found = flip_clusters(whole / denominator, clusters)
+    assert found.p == pytest.approx(expected, rel=1e-12)
+    assert not found.draws
+
+
+@pytest.mark.parametrize("denominator", [1, 2, 3, 7, 12])
+def test_small_p_values_are_exact_and_not_those_of_random_flips(denominator: int) -> None:
+    """Against the counts of whole numbers: the smallest p is that of all flips in one direction."""
+    sums = np.random.default_rng(5).integers(1, 9, 120)
+    found = flip_clusters(sums / denominator, np.arange(120))
+    assert found.p == pytest.approx(2.0**-119, rel=1e-12)
+    assert not found.draws
+    sums[:30] *= -1
+    ways = {0: 1}
+    for one in np.abs(sums).tolist():
+        more: dict[int, int] = dict(ways)
+        for total, number in ways.items():
+            more[total + one] = more.get(total + one, 0) + number
+        ways = more
+    most, observed = int(np.abs(sums).sum()), abs(int(sums.sum()))
+    far = sum(number for total, number in ways.items() if abs(2 * total - most) >= observed)
+    assert _p(sums / denominator, np.arange(120)) == pytest.approx(far / 2**120, rel=1e-12)
+    assert far / 2**120 < 1e-6
+
+
+def test_values_without_a_common_unit_take_random_flips_and_say_how_many() -> None:
+    differences = np.random.default_rng(3).normal(1, 1, 200)
+    found = flip_clusters(differences, np.arange(200))
+    assert found == (1 / 10_001, 10_000)
+    [told] = significance([PairedValues(np.zeros(200), differences, np.arange(200))])
+    assert told.draws == 10_000
+    [exact] = significance([PairedValues(np.zeros(200), np.ones(200), np.arange(200))])
+    assert not exact.draws
+    assert exact.holm == pytest.approx(2.0**-199)
 
 
 def test_drawn_flips_are_near_all_flips(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,23 +137,19 @@ def test_drawn_flips_are_near_all_flips(monkeypatch: pytest.MonkeyPatch) -> None
     for shift in (0.0, 0.1, 0.15):
         differences = random.choice([-1.0, 0, 1], 150, p=[0.3 - shift / 2, 0.4, 0.3 + shift / 2])
         clusters = random.integers(0, 100, 150)
-        exact = flip_clusters(differences, clusters)
+        exact = _p(differences, clusters)
         with monkeypatch.context() as patched:
             patched.setattr(tested, "_EXACT", 0)
-            assert flip_clusters(differences, clusters) == pytest.approx(exact, abs=0.015)
-            assert flip_clusters(differences, clusters) == flip_clusters(differences, clusters)
+            assert _p(differences, clusters) == pytest.approx(exact, abs=0.015)
+            assert _p(differences, clusters) == _p(differences, clusters)
 
 
 def test_neither_the_order_of_groups_nor_the_names_of_clusters_matter() -> None:
     random = np.random.default_rng(0)
     differences, clusters = random.normal(0.2, 1, 80), random.integers(0, 50, 80)
     order = random.permutation(80)
-    assert flip_clusters(differences, clusters) == pytest.approx(
-        flip_clusters(differences[order], clusters[order]), abs=1e-12
-    )
-    assert flip_clusters(-differences, 49 - clusters) == pytest.approx(
-        flip_clusters(differences, clusters), abs=1e-12
-    )
+    assert _p(differences, clusters) == pytest.approx(_p(differences[order], clusters[order]), abs=1e-12)
+    assert _p(-differences, 49 - clusters) == pytest.approx(_p(differences, clusters), abs=1e-12)
 
 
 def test_where_groups_share_images_t_finds_too_much_and_flipped_clusters_do_not() -> None:
@@ -114,7 +160,7 @@ def test_where_groups_share_images_t_finds_too_much_and_flipped_clusters_do_not(
         each = random.choice([-1.0, 0, 1], 40)
         differences, clusters = np.repeat(each, 5), np.repeat(np.arange(40), 5)
         t = paired_t(differences)
-        found.append((flip_clusters(differences, clusters) <= 0.05, t is not None and t <= 0.05))
+        found.append((_p(differences, clusters) <= 0.05, t is not None and t <= 0.05))
     flipped, by_t = np.mean(found, axis=0)
     assert flipped <= 0.09
     assert by_t >= 0.2
@@ -233,4 +279,4 @@ def test_the_papers_p_values_are_held_against_its_shares() -> None:
 
 
 def test_what_rounding_leaves_of_equal_similarities_is_no_difference() -> None:
-    assert flip_clusters(np.full(3, 2e-16), np.arange(3)) == 1.0
+    assert _p(np.full(3, 2e-16), np.arange(3)) == 1.0

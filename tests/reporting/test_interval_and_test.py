@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sightline.metrics.significance import PairedValues, Significance, significance
 from sightline.metrics.statistics import Interval, difference_intervals
-from sightline.reporting.comparison import ONLY_CORRECTED, ONLY_INTERVAL, ONLY_P, disagreements
+from sightline.reporting.comparison import ONLY_CORRECTED, ONLY_INTERVAL, ONLY_P, disagreements, drawn_notes
 from sightline.types import MetricValue
 
 
@@ -43,6 +44,14 @@ def test_rows_of_one_reason_share_a_note() -> None:
     rows = [row(-1, 9), row(-2, 8, "acc")]
     tests = {("con", "all"): p_values(0.001, 0.002), ("acc", "all"): p_values(0.001, 0.002)}
     assert disagreements(rows, tests) == [f"con, acc: {ONLY_P}"]
+
+
+def test_a_p_from_random_exchanges_is_named_with_the_least_that_it_can_be() -> None:
+    rows = [row(1, 9), row(2, 8, "s_c")]
+    drawn = replace(p_values(0.0001, 0.0002), draws=10_000)
+    tests = {("con", "all"): p_values(1e-14, 2e-14), ("s_c", "all"): drawn}
+    assert drawn_notes(rows, tests) == ["s_c: p is from 10,000 random exchanges, and never below 0.0001"]
+    assert drawn_notes(rows[:1], tests) == []
 
 
 def test_gains_without_a_loss_can_be_significant_while_a_rare_large_loss_is_possible() -> None:

@@ -10,6 +10,7 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,14 @@ LEVEL = 0.05
 """The p-value up to which a difference is called significant (3.3.1: 95 % confidence)."""
 
 _EXACT = 100_000
-"""The number of distinct sums up to which all flips are counted; above it, DRAWS random flips are."""
+"""The number of sums up to which all flips are counted. Sums of fractions with a common denominator are
+counted by dynamic programming, any others one by one. Beyond it, DRAWS random flips are counted."""
+
+_ADDITIONS = 1_000_000_000
+"""The number of additions, clusters x sums, up to which dynamic programming counts: half a second."""
+
+_DENOMINATOR = 1000
+"""The largest denominator of a sum of a cluster, and of all of them together."""
 
 DRAWS = 10_000
 
@@ -55,8 +63,18 @@ class PairedValues(NamedTuple):
     clusters: NDArray[np.intp]
 
 
+class FlipTest(NamedTuple):
+    """A p-value of flipped clusters; `draws` is the number of random flips, 0 if all were counted."""
+
+    p: float
+    draws: int = 0
+
+
 class Significance(Struct, frozen=True):
-    """The p-values of a difference; None if a test is undefined."""
+    """The p-values of a difference; None if a test is undefined.
+
+    `draws` is the number of random flips that `p` is from: it is never below 1 / (1 + draws). 0: it is exact.
+    """
 
     p: float | None
     t: float | None
@@ -64,6 +82,7 @@ class Significance(Struct, frozen=True):
     detectable: float | None
     holm: float | None = None
     benjamini_hochberg: float | None = None
+    draws: int = 0
 
     @property
     def significant(self) -> bool:
@@ -81,34 +100,37 @@ def significance(rows: Sequence[PairedValues], *, seed: int = 0) -> list[Signifi
     ]
 
 
-def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int = 0) -> float:
+def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int = 0) -> FlipTest:
     """The p-value of a mean difference by a cluster sign-flip permutation test.
 
     Under the null hypothesis the two runs are exchangeable within each cluster. The p-value is the
-    probability of a mean at least as far from 0. It counts all flips if they have few enough distinct
-    sums, otherwise DRAWS random flips and the observed one. With one right-or-wrong group per cluster it
-    is McNemar's exact test.
+    probability of a mean at least as far from 0. It counts all flips if they have few enough sums,
+    otherwise DRAWS random flips and the observed one. With one right-or-wrong group per cluster it is
+    McNemar's exact test.
 
-    >>> round(flip_clusters(np.array([1.0, 1, 1, 1, 1, 1]), np.arange(6)), 5)
-    0.03125
+    >>> flip_clusters(np.array([1.0, 1, 1, 1, 1, 1]), np.arange(6))
+    FlipTest(p=0.03125, draws=0)
     """
-    sums = np.bincount(clusters, differences)
+    sums = np.bincount(clusters, differences).astype(np.float64)
     # Rounding errors of equal similarities are not differences.
     largest = np.abs(sums).max(initial=0)
     if largest < _CLOSE:
-        return 1.0
+        return FlipTest(1.0)
+    whole = _as_whole_numbers(sums)
+    if whole is not None:
+        return FlipTest(_of_whole_numbers(whole))
     # Among clusters of one size the number of positive signs is binomial.
     sizes, counts = np.unique(np.round(np.abs(sums) / largest, 12), return_counts=True)
     sizes, counts = sizes[sizes > 0], counts[sizes > 0]
     least = abs(float(sums.sum())) / float(largest) - _CLOSE
     if math.prod(int(count) + 1 for count in counts) <= _EXACT:
         totals, probabilities = _all_flips(sizes, counts)
-        return min(1.0, float(probabilities[np.abs(totals) >= least].sum()))
+        return FlipTest(min(1.0, float(probabilities[np.abs(totals) >= least].sum())))
     far = sum(
         int(np.count_nonzero(np.abs(totals) >= least))
         for totals in _drawn_flips(np.repeat(sizes, counts), seed)
     )
-    return (1 + far) / (1 + DRAWS)
+    return FlipTest((1 + far) / (1 + DRAWS), DRAWS)
 
 
 def paired_t(differences: Floats) -> float | None:
@@ -198,12 +220,47 @@ def _tested(row: PairedValues, seed: int) -> Significance:
     differences = row.after - row.before
     binary = np.isin((row.before, row.after), (0, 1)).all()
     lost, won = int((differences < 0).sum()), int((differences > 0).sum())
+    flipped = flip_clusters(differences, row.clusters, seed=seed) if len(differences) else None
     return Significance(
-        p=flip_clusters(differences, row.clusters, seed=seed) if len(differences) else None,
+        p=flipped.p if flipped else None,
+        draws=flipped.draws if flipped else 0,
         t=paired_t(differences),
         mcnemar=mcnemar(lost, won) if binary and len(differences) else None,
         detectable=detectable_difference(differences, row.clusters),
     )
+
+
+def _as_whole_numbers(sums: Floats) -> NDArray[np.int64] | None:
+    """The sums of clusters as multiples of one unit, without zeros; None without a unit large enough."""
+    common = 1
+    for value in np.unique(np.abs(sums)).tolist():
+        common = math.lcm(common, Fraction(value).limit_denominator(_DENOMINATOR).denominator)
+        if common > _DENOMINATOR:
+            return None
+    scaled = sums * common
+    if (np.abs(scaled - np.rint(scaled)) > _CLOSE * np.abs(scaled).max()).any():
+        return None
+    whole = np.rint(scaled[np.rint(scaled) != 0]).astype(np.int64)
+    whole //= np.gcd.reduce(whole)
+    most = int(np.abs(whole).sum())
+    return whole if most <= _EXACT and most * len(whole) <= _ADDITIONS else None
+
+
+def _of_whole_numbers(sums: NDArray[np.int64]) -> float:
+    """The share of all sign flips whose sum is at least as far from 0, by dynamic programming."""
+    most, observed = int(np.abs(sums).sum()), abs(int(sums.sum()))
+    if not observed:
+        return 1.0
+    # The probability of each total of the clusters that are flipped to minus; only additions, so that small
+    # probabilities are as precise as large ones.
+    shares = np.zeros(most + 1)
+    shares[0], end = 1.0, 1
+    for size in np.sort(np.abs(sums)).tolist():
+        half = shares[:end] / 2
+        shares[:end] = half
+        shares[size : size + end] += half
+        end += size
+    return min(1.0, 2 * float(shares[: (most - observed) // 2 + 1].sum()))
 
 
 def _all_flips(sizes: Floats, counts: NDArray[np.intp]) -> tuple[Floats, Floats]:

@@ -141,6 +141,7 @@ def comparison_table(
         CHANGE,
         *interval_notes(rows),
         *_decides(len(significances)),
+        *drawn_notes(rows, significances),
         *disagreements(rows, significances),
         *null_notes(rows),
         *_published_notes(comparison, rows),
@@ -247,6 +248,17 @@ def each_pair(comparison: Comparison, change: MetricValue) -> str:
 def _decides(tests: int) -> list[str]:
     """Which p-value decides, where there is one."""
     return [DECIDES.format("one row" if tests == 1 else f"{tests} rows")] if tests else []
+
+
+def drawn_notes(rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]) -> list[str]:
+    """Which p-values are from random exchanges, and how small they can be."""
+    draws = {place(row): test.draws for row in rows if (test := significances.get((row.metric, row.subset)))}
+    drawn = [name for name, number in draws.items() if number]
+    if not drawn:
+        return []
+    number = max(draws.values())
+    least = f"{1 / (1 + number):.1g}"
+    return [f"{some_of(drawn, _MOST)}: p is from {number:,} random exchanges, and never below {least}"]
 
 
 def _differing_options(comparison: Comparison) -> list[str]:
