@@ -27,6 +27,7 @@ Is the car big and red?|It is red.|-
 Are the flowers red?|They are red.|Y
 Are the flowers red?|It is red.|-
 Are the flowers red?|They aren't red.|N
+Are the flowers red?|They're not.|N
 Are people swimming?|They are swimming.|Y
 Does the woman wear a hat?|She does not wear a hat.|N
 Does the woman wear a hat?|She wears a hat.|Y

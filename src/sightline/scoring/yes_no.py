@@ -221,7 +221,7 @@ def restated(response: str, options: Options, question: str) -> Said | None:
     plain = plain_text(response)
     if len(options.polar) != len(options.texts) or is_open(plain):
         return None
-    if elliptic := _ELLIPSIS.match(plain):
+    if elliptic := _ELLIPSIS.match(expanded(plain)):
         return Said(not elliptic[1], quoted(plain))
     question = question[: at + 1] if (at := max(question.find("?"), question.find("？"))) >= 0 else question
     sentences = [part for part in sentences_of(plain) if not part.rstrip().endswith(("?", "？"))]
