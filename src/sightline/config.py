@@ -114,8 +114,8 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
         """Compute the cost of tokens."""
         prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
         cached = min(usage.cached_tokens or 0, prompt) if self.cached is not None else 0
-        dear = (prompt - cached) * self.prompt + completion * self.completion
-        return (dear + cached * (self.cached or 0.0)) / 1e6
+        at_full_price = (prompt - cached) * self.prompt + completion * self.completion
+        return (at_full_price + cached * (self.cached or 0.0)) / 1e6
 
 
 class RaySettings(Struct, frozen=True, forbid_unknown_fields=True):

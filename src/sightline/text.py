@@ -486,4 +486,7 @@ def flush_lines() -> None:
 
 def discard(stream: TextIO) -> None:
     """Discard everything that is written to a standard stream from now on."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, stream.fileno())
+    if nothing != stream.fileno():
+        os.close(nothing)

@@ -142,7 +142,7 @@ def test_the_exports_of_label_studio_are_one_set_of_annotators(store: Annotation
 
 def test_an_annotation_that_another_user_changed_is_said(store: AnnotationStore) -> None:
     assert imported(store, WRITTEN / "label-studio-1.23.2.json").changed == 1
-    assert state_of(store).of_item(5)[1].reason == "changed in Label Studio by user 2"
+    assert state_of(store).of_item(5)[1].reason == "changed by user 2"
     assert state_of(store).of_item(1)[1].reason == ""
 
 

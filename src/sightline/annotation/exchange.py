@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from sightline.annotation.decisions import judged_by_raters, judgements, settlers, wanted
 from sightline.annotation.label_tools import (
-    CHANGED,
     EXPORTS,
     Filled,
     filled_in_records,
@@ -103,13 +102,13 @@ def import_sheets(
     unknown: dict[str, None] = {}
     for path in files:
         filled = list(_read(state, path))
-        read = [one for one in filled if any(any(texts) for texts in one[-1].values())]
+        read = [one for one in filled if any(any(texts) for texts in one.given.values())]
         if not read:
             raise UserError("holds no judgement", file=path, expected=EXPORTS)
         empty += len(filled) - len(read)
-        changed += sum(remark.startswith(CHANGED) for *_, remark, _ in read)
-        unknown |= dict.fromkeys(name for *_, given in read for name in given if name not in fields)
-        for where, name, number, values in _checked(state, path, read):
+        changed += sum(bool(one.changed_by) for one in read)
+        unknown |= dict.fromkeys(name for one in read for name in one.given if name not in fields)
+        for where, name, number, values in _judgements(state, path, read):
             names.setdefault(name.casefold(), name)
             remark, given = values
             if found.setdefault((name.casefold(), number), (remark, given))[1] != given:
@@ -171,17 +170,18 @@ def _lines(state: State, table: RawTable, path: Path) -> Iterator[Filled]:
             text = unescape_formula(cells.get(field.name, "")).strip()
             several = field.kind == "choices"
             given[field.name] = [part.strip() for part in text.split(";")] if several else [text]
-        yield where, cells[ITEM], unescape_formula(cells[BY]), cells.get(REMARK, "").strip(), given
+        remark = cells.get(REMARK, "").strip()
+        yield Filled(where, cells[ITEM], unescape_formula(cells[BY]), given, remark=remark)
 
 
-def _checked(
+def _judgements(
     state: State, path: Path, filled: Iterable[Filled]
 ) -> Iterator[tuple[str, str, int, tuple[str, Mapping[str, str | tuple[str, ...]]]]]:
     """The judgements of a file: where it is, the annotator, the item, remark and values."""
     from sightline.annotation.links import check_name
 
     nameless: set[int] = set()
-    for where, key, by, remark, given in filled:
+    for where, key, by, given, changed_by, remark in filled:
         match = _ITEM.fullmatch(key.strip())
         item = state.items.get(int(match[1])) if match else None
         if item is None:
@@ -220,7 +220,7 @@ def _checked(
                 found=", ".join(given),
                 expected=", ".join(field.name for field in state.project.task.fields),
             )
-        yield where, name, item.number, (remark, values)
+        yield where, name, item.number, (f"changed by {changed_by}" if changed_by else remark, values)
 
 
 def _annotators(store: AnnotationStore, row: ProjectRow, names: Mapping[str, str]) -> dict[str, int]:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
@@ -25,8 +26,19 @@ from sightline.text import Records
 Given = dict[str, list[str]]
 """What is filled in by field, also by fields that the task does not have."""
 
-Filled = tuple[str, str, str, str, Mapping[str, list[str]]]
-"""Where it is in the file, the key of the item, the annotator, a remark, and what is filled in by field."""
+
+class Filled(NamedTuple):
+    """What one annotator filled in for an item: where it is in the file, the key of the item, the values by
+    field. `changed_by` says who else changed it last; '' for nobody.
+    """
+
+    record: str
+    item: str
+    annotator: str
+    given: Mapping[str, list[str]]
+    changed_by: str = ""
+    remark: str = ""
+
 
 EXPORTS = (
     "items.csv, filled in; Label Studio's export as JSON, JSON_MIN, CSV or TSV; or Potato's user_state.json, "
@@ -87,9 +99,6 @@ def label_studio_config(state: State) -> str:
     return "\n".join([*lines, "</View>", ""])
 
 
-CHANGED = "changed in Label Studio"
-"""How the remark begins on an annotation that somebody else than its annotator changed last."""
-
 _OF_EXPORT = {"annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "id"}
 """Fields of JSON_MIN, CSV and TSV that replace the annotator's of the same name."""
 
@@ -111,14 +120,8 @@ def _of_label_studio(state: State, location: RecordLocation, record: Mapping[str
         annotator = optional_text(name, "annotations.completed_by", location)
         # "Update" changes the annotation of somebody else, and leaves it in the name of that annotator.
         is_changed = isinstance(number, int) and isinstance(last, int) and number != last
-        remark = f"{CHANGED} by user {last}" if is_changed else ""
-        yield (
-            location.record,
-            _item(record["data"].get("item"), "data.item", location),
-            annotator,
-            remark,
-            given,
-        )
+        item = _item(record["data"].get("item"), "data.item", location)
+        yield Filled(location.record, item, annotator, given, f"user {last}" if is_changed else "")
 
 
 def _of_label_studio_row(
@@ -140,7 +143,8 @@ def _of_label_studio_row(
         given[name] = _values(state, name, texts)
     # The CSV export writes an annotator that it does not know as Python does.
     by = optional_text(record["annotator"], "annotator", location)
-    yield location.record, _item(record.get("item"), "item", location), "" if by == "None" else by, "", given
+    item = _item(record.get("item"), "item", location)
+    yield Filled(location.record, item, "" if by == "None" else by, given)
 
 
 def _unpacked(cell: object) -> object:
@@ -211,7 +215,7 @@ def _of_potato_state(state: State, location: RecordLocation, record: Mapping[str
         labels: dict[str, dict[str, object]] = {}
         for about, value in entries:
             labels.setdefault(about["schema"], {})[about["name"]] = value
-        yield f"{location.record}, {key}", key, by, "", _of_labels(state, labels, location)
+        yield Filled(f"{location.record}, {key}", key, by, _of_labels(state, labels, location))
 
 
 def _of_potato(state: State, location: RecordLocation, record: Mapping[str, Any]) -> Iterator[Filled]:
@@ -219,11 +223,10 @@ def _of_potato(state: State, location: RecordLocation, record: Mapping[str, Any]
     labels: Labels = record["labels"] if "labels" in record else record["label_annotations"]
     id_field = "instance_id" if "instance_id" in record else "id"
     by = optional_text(record.get("user_id"), "user_id", location)
-    yield (
+    yield Filled(
         location.record,
         _item(record.get(id_field), id_field, location),
         by or ("" if "user_id" in record else location.file.absolute().parent.name),
-        "",
         _of_labels(state, labels, location),
     )
 
@@ -244,7 +247,7 @@ def _of_potato_row(state: State, location: RecordLocation, record: Mapping[str, 
             labels[name] = {str(chosen[""]): chosen[""]}
     by = optional_text(record.get("user_id", record.get("user")), "user_id", location)
     key = _item(record.get("instance_id"), "instance_id", location)
-    yield location.record, key, by, "", _of_labels(state, labels, location)
+    yield Filled(location.record, key, by, _of_labels(state, labels, location))
 
 
 def _scheme_and_label(column: str, fields: Collection[str]) -> tuple[str, str]:
@@ -263,12 +266,15 @@ def _of_snapshot(state: State, records: Records, path: Path) -> Iterator[Filled]
     found: dict[tuple[str, str], tuple[RecordLocation, dict[str, dict[str, object]]]] = {}
     for where, record in records:
         location = RecordLocation(path, where)
-        by = optional_text(record.get("annotator"), "annotator", location)
-        key = _item(record.get("item"), "item", location)
-        labels = found.setdefault((by, key), (location, {}))[1]
-        labels[record["schema"]] = dict(record["value"].get("labels", ()))
+        with _damage_named(location):
+            by = optional_text(record.get("annotator"), "annotator", location)
+            key = _item(record.get("item"), "item", location)
+            labels = found.setdefault((by, key), (location, {}))[1]
+            labels[record["schema"]] = dict(record["value"].get("labels", ()))
     for (by, key), (location, labels) in found.items():
-        yield location.record, key, by, "", _of_labels(state, labels, location)
+        with _damage_named(location):
+            given = _of_labels(state, labels, location)
+        yield Filled(location.record, key, by, given)
 
 
 def _of_labels(state: State, labels: Labels, location: RecordLocation) -> Given:
@@ -301,12 +307,13 @@ def filled_in_records(state: State, records: Records, path: Path) -> Iterator[Fi
         UserError: The file is another one, or damaged.
     """
     if records and {"annotator", "item", "schema", "value"} <= records[0][1].keys():
-        with_place = _of_snapshot(state, records, path)
-        yield from _checked(with_place, RecordLocation(path, records[0][0]))
+        yield from _of_snapshot(state, records, path)
         return
     for where, record in records:
         location = RecordLocation(path, where)
-        yield from _checked(_read_record(state, location, record), location)
+        with _damage_named(location):
+            found = list(_read_record(state, location, record))
+        yield from found
 
 
 def filled_in_rows(state: State, rows: Records, path: Path) -> Iterator[Filled]:
@@ -339,9 +346,10 @@ def _read_record(state: State, location: RecordLocation, record: Mapping[str, An
     )
 
 
-def _checked(filled: Iterator[Filled], location: RecordLocation) -> Iterator[Filled]:
+@contextmanager
+def _damage_named(location: RecordLocation) -> Iterator[None]:
     try:
-        yield from filled
+        yield
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise location.error(
             f"is neither an annotated task of Label Studio nor a record of Potato: {error!r}",

@@ -16,7 +16,7 @@ import sightline
 from sightline.cli.options import GivenOnce
 from sightline.cli.printing import flush_output, open_streams
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
-from sightline.text import print_note
+from sightline.text import discard, print_note
 
 COMMANDS = {
     "quickstart": "evaluate on small synthetic data sets in the formats of CODIS, II-Bench, ConTextual and "
@@ -208,6 +208,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _execute([word for word in words if word != "--debug"])
     except UserError as error:
         return _stop(error, WRONG, debug)
+    except BrokenPipeError:
+        discard(sys.stdout)
+        return OK
     except EnvironmentFailedError as error:
         return _stop(error, FAILED, debug)
     except Exception as error:

@@ -273,17 +273,12 @@ def output_errors() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        discard_output()
+        discard(sys.stdout)
     except OSError as error:
         if error.filename is not None:
             raise
-        discard_output()
+        discard(sys.stdout)
         raise _unwritten(error) from None
-
-
-def discard_output() -> None:
-    """Discard everything that is written to standard output from now on, also by Python at exit."""
-    discard(sys.stdout)
 
 
 def flush_output() -> None:

@@ -370,19 +370,21 @@ class Limiter:
         self.in_flight -= 1
         self._wake()
 
-    def record_success(self, seconds: float = 0.0) -> None:
+    def record_success(self, seconds: float | None = None) -> None:
         """Give a slot back: the host accepted the call, and answered or rejected the request itself.
 
-        `seconds`: the time until its answer.
+        `seconds`: the time until its answer; None if it rejected the request.
         """
         self.in_flight -= 1
         self.successes += 1
         self._alive()
         self._rest, self._last_taken = FIRST_PAUSE, self._loop_time()
+        if seconds is not None:
+            self._fastest = min(self._fastest, seconds)
         if self._limit < self._maximum:
             slow_start = self._limit < self._steady and not self._ramping
             if slow_start:
-                self._limit += 0.0 if self._has_waited(seconds) else 1.0
+                self._limit += 0.0 if seconds is None or self._has_waited(seconds) else 1.0
             elif self._refusals <= TOLERATED:
                 self._limit += 1.0 / max(self._limit, 8.0)
             self._peak = max(self._peak, self._limit)
@@ -441,7 +443,6 @@ class Limiter:
 
         The first calls, which start together, do not show it.
         """
-        self._fastest = min(self._fastest, seconds)
         in_turn = self.successes <= FEW or seconds > self._limit / 2 * self._fastest
         return seconds > LONG_WAIT and in_turn
 

@@ -666,7 +666,7 @@ def report_to(limiter: Limiter, results: Sequence[Answer | Failure], successes: 
     if refusals:
         limiter.record_refusal(max(refusals) or None)
     elif len(failures) < len(results) or any(failure.kind != "transient" for failure in failures):
-        limiter.record_success(max((one.latency for one in results if isinstance(one, Answer)), default=0.0))
+        limiter.record_success(max((one.latency for one in results if isinstance(one, Answer)), default=None))
     elif all(failure.status == TIMED_OUT for failure in failures):
         limiter.record_time_out(is_answering=limiter.successes > successes)
     else:

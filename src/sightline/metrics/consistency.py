@@ -552,7 +552,7 @@ UNKNOWN_WORDS = Metric(
 
 
 def null_where_unknown(
-    values: Iterable[MetricValue], unknown: Iterable[MetricValue], metrics: Iterable[Metric]
+    values: Iterable[MetricValue], unknown: Sequence[MetricValue], metrics: Iterable[Metric]
 ) -> list[MetricValue]:
     """Take the values of similarity away where the embedder does not know too many answers.
 
