@@ -1,4 +1,4 @@
-"""Measures a whole process: wall time, processor time, peak memory."""
+"""Whole processes: wall time, processor time and peak memory of one, and one that draws synthetic data."""
 
 from __future__ import annotations
 

@@ -156,6 +156,15 @@ def test_each_export_of_potato_is_read_with_its_annotators(store: AnnotationStor
     assert read(store, file) == named("anna", "zoë b", FIRST, SECOND, THIRD_ITEM)
 
 
+def test_a_damaged_line_of_a_snapshot_is_named(store: AnnotationStore, tmp_path: Path) -> None:
+    lines = (WRITTEN / "potato-2.12.1-snapshot.jsonl").read_text().splitlines()
+    lines[3] = json.dumps({**json.loads(lines[3]), "value": None})
+    file = tmp_path / "annotations.jsonl"
+    file.write_text("\n".join(lines))
+    with pytest.raises(UserError, match=r"line 4"):
+        read(store, file)
+
+
 def test_the_states_of_the_annotators_of_potato_are_read(store: AnnotationStore) -> None:
     files = [WRITTEN / f"potato-2.12.1-user_state-{name}.json" for name in ("anna", "zoe")]
     assert read(store, *files) == named("anna", "zoë b", FIRST, SECOND, THIRD_ITEM)

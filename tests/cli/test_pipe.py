@@ -62,6 +62,18 @@ def test_a_report_that_nobody_reads_is_no_error(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
+def test_commands_that_print_line_by_line_end_as_they_went(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    generate_iibench(tmp_path / "data", questions=1, dev=2)
+    run()
+    assert left_alone(tmp_path, "show", "1") == (0, "")
+    assert left_alone(tmp_path, "data", "describe", "iibench", "--data", "data") == (0, "")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_a_condition_holds_where_nobody_reads_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str

@@ -328,6 +328,17 @@ def test_a_local_host_that_answers_in_parallel_gets_all_calls_within_a_few_round
     assert reached <= 6 * seconds
 
 
+def test_a_request_that_a_slow_local_host_rejects_does_not_stop_the_growth(in_no_time: Any) -> None:
+    async def run() -> Seen:
+        limiter = Limiter("127.0.0.1:80", 64, may_queue=True)
+        await limiter.wait_for_slot()
+        assert limiter.try_acquire()
+        limiter.record_success(None)
+        return await _drive(limiter, 1000, _width(0, 40.0), 64)
+
+    assert max(in_no_time(run()).levels) == 64
+
+
 @pytest.mark.parametrize(
     ("url", "concurrency", "first"),
     [

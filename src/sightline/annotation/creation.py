@@ -21,6 +21,7 @@ from sightline.errors import UserError
 from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import read_verdicts
 from sightline.metrics.agreement import majority
+from sightline.text import counted
 from sightline.types import Verdict
 
 
@@ -77,15 +78,9 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
         judged = [replace(item, proposal=proposed.get((item.targets, item.variant), {})) for item in judged]
     picked_items = len(judged)
     task, judged = with_training(task, judged, new.training, new.qualification, request.seed)
-    left_out = picked_items - len(judged)
-    notes = [
-        *made.notes,
-        *(
-            [f"{left_out:,} items repeat a question of training or test, and are left out"]
-            if left_out
-            else []
-        ),
-    ]
+    notes = [*made.notes]
+    if left_out := picked_items - len(judged):
+        notes.append(f"left out, as they repeat a question of training or test: {counted(left_out, 'item')}")
     phases = [phase.name for phase in task.phases]
     items = ordered(judged, phases, mixed=task.mixed, seed=request.seed)
     project = Project(

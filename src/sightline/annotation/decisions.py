@@ -293,17 +293,18 @@ def answers_to_compare(state: State, annotators: Sequence[Annotator]) -> list[An
     """List the answers that the owner compares: undecided ones first, and those of tests before training."""
     if state.project.task.produces != "answers":
         return []
-    found: dict[tuple[int, str], AnswerToCompare] = {}
+    found: dict[tuple[int, str], AnswerToCompare] = {}  # by item and folded response
     for one in judgements(state, annotators):
         item, response = one.item, response_of(one.item, one.entry.values)
         if not item.expected or is_expected(item.expected, one.entry.values):
             continue
         if _by_rules(state.project, item, response) not in ("undecided", "unscored"):
             continue
-        before = found.get((item.number, response))
+        address = item.number, folded(response).strip()
+        before = found.get(address)
         names = (*(before.names if before else ()), one.name)
         accepted = state.is_accepted(item.number, response)
-        found[item.number, response] = AnswerToCompare(item, response, names, accepted)
+        found[address] = AnswerToCompare(item, before.response if before else response, names, accepted)
     kind = {phase.name: phase.kind for phase in state.project.task.phases}
     return sorted(
         found.values(),

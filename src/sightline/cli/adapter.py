@@ -51,10 +51,7 @@ def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.Argum
 # -- `sightline adapter train`: train an adapter for a frozen local model on groups of builders
 
 TRAIN_EXAMPLE = """examples:
-  sightline adapter train --model mini --data train/mmr3/restyling --data train/mmr3/context \\
-      --rate 1e-3 --steps 200 --batch 8 --out adapter
-  sightline run mmr3:restyling --model mini --model-arg adapter=adapter --data quickstart/data/mmr3
-
+  sightline build restyle photos --labels labels.csv --out restyled
   sightline adapter train --model hf/llava-hf/llava-1.5-7b-hf --data restyled --loss ce+consistency \\
       --test data/mmr3/restyling --without style=candy --out adapter
 

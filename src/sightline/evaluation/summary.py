@@ -113,8 +113,7 @@ class RepeatCounts:
             return []
         return [
             f"the repeats of each of {self._repeated:,} requests are equal in text at temperature"
-            f" {temperature:g}: the model is this certain, or the server ignores temperature or answers from"
-            " a cache, and repeats tell nothing"
+            f" {temperature:g}, and tell nothing (docs/models.md: What a reply counts as)"
         ]
 
 
@@ -176,8 +175,8 @@ class ImageTokenCounts(Struct):
         return [
             f"the prompt tokens of {self.lacking:,} of {self.compared:,} requests with a short text and large"
             f" images leave fewer than {LEAST_IMAGE_TOKENS} for each image, such as {reported:,} tokens for"
-            f" {counted(images, 'image')} and a text of at least {of_text:,}: the server leaves those of"
-            " images out, the model takes few (as Llama 3.2 Vision does), or it did not get the images"
+            f" {counted(images, 'image')} and a text of at least {of_text:,}: it may not have got the images"
+            " (docs/models.md: What a reply counts as)"
         ]
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
+from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,12 +21,22 @@ from sightline.formats.files import text_digest
 from sightline.images import BadImage, FoundImage, find_image, inspect_found
 from sightline.models.batch_client import OpenBatch
 from sightline.models.ocr import Reader, Word
+from sightline.store import schema
 from sightline.store.answers import Answers, Dictionaries, EndpointLog, State, storable_text
 from sightline.store.claims import Claims, Ledger, seconds_since_boot
 from sightline.store.connect import connect, prepare
-from sightline.store.database import Connection, Database, change_rows_in, insert, rows_in, run_in_thread
+from sightline.store.database import (
+    Connection,
+    Database,
+    change_rows_in,
+    create_sqlite,
+    insert,
+    rows_in,
+    run_in_thread,
+)
 from sightline.store.failures import NoStoreError, repeat_if_lost
 from sightline.store.runs import RunLabels, RunLeases, Runs
+from sightline.store.sqlite_file import SqliteConnections
 from sightline.types import HiddenContent, ImageFile, ImageRef
 
 NEW = "new"
@@ -272,8 +284,24 @@ class Store:
             raise
         return cls(database, clock, uptime)
 
+    def guarded_copy(self, path: Path) -> Store:
+        """Copy a store in a file to a new file, whose copy refuses whatever is no cache and no index."""
+        self.database.copy_to(path)
+        copy = Store(Database(self.name, partial(create_sqlite, path), SqliteConnections(path)))
+        with copy.database.write() as connection:
+            for table, change in product(schema.TABLES - _UNGUARDED, ("INSERT", "UPDATE", "DELETE")):
+                connection.change(
+                    f"CREATE TRIGGER no_{change}_{table} BEFORE {change} ON {table} "
+                    f"BEGIN SELECT RAISE(ABORT, 'it cannot be written here'); END"
+                )
+        return copy
+
     def close(self) -> None:
         self.database.close()
+
+
+_UNGUARDED = frozenset({"meta", "images", "vectors", "readings"})
+"""Tables of caches, and of where a store was served: writing them is no promise to anybody."""
 
 
 # -- Metadata of image files: inspected once, cached in the store until a file changes

@@ -7,8 +7,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -24,19 +22,13 @@ from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Decide, Spec
 from sightline.formats.jsonl import METRICS, VERDICTS, read_recorded_verdicts
 from sightline.formats.other_tools import read_predictions
-from sightline.store import schema
-from sightline.store.database import Database, create_sqlite
 from sightline.store.failures import NoStoreError
-from sightline.store.sqlite_file import SqliteConnections
 from sightline.store.store import Store
 from sightline.text import print_note
 from sightline.types import Group, Result, Verdict
 from sightline.viewer.index import OutcomeIndex
 from sightline.viewer.index_builder import IndexBuilder, index_key
 from sightline.viewer.index_images import image_digests
-
-_UNGUARDED = frozenset({"meta", "images", "vectors", "readings"})
-"""Tables of caches, and of where a store was served: writing them is no promise to anybody."""
 
 
 @contextmanager
@@ -79,15 +71,8 @@ def indexable(store: Store) -> Iterator[Store]:
     print_note(f"{store.name} cannot be written: its state of now is shown, and nothing can be saved")
     with tempfile.TemporaryDirectory(prefix="sightline-") as scratch:
         path = Path(scratch, "copy.db")
-        store.database.copy_to(path)
-        copy = Store(Database(store.name, partial(create_sqlite, path), SqliteConnections(path)))
+        copy = store.guarded_copy(path)
         try:
-            with copy.database.write() as connection:
-                for table, change in product(schema.TABLES - _UNGUARDED, ("INSERT", "UPDATE", "DELETE")):
-                    connection.change(
-                        f"CREATE TRIGGER no_{change}_{table} BEFORE {change} ON {table} "
-                        f"BEGIN SELECT RAISE(ABORT, 'it cannot be written here'); END"
-                    )
             yield copy
         finally:
             copy.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import secrets
 import socket
 import ssl
@@ -16,6 +15,7 @@ from msgspec import Struct
 from starlette.types import ASGIApp
 
 from sightline.errors import UserError
+from sightline.models.base import is_loopback
 from sightline.store.store import Store
 from sightline.text import counted
 from sightline.viewer.access import TOKEN, Access
@@ -41,12 +41,7 @@ class Listening(Struct, frozen=True, kw_only=True):
 
     @property
     def is_local(self) -> bool:
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
 
 def bind(listening: Listening) -> socket.socket:
