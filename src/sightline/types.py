@@ -640,7 +640,7 @@ class PublishedValue(Struct, frozen=True):
     """A figure that a paper prints for the same metric and subset.
 
     `comparable` is False if it measures something else; `note` says what. The note of a comparable figure
-    says what else to know, such as who judged it.
+    says what else to know, such as who judged it. `also` names later tables that print the same figure.
     """
 
     row: str
@@ -648,6 +648,7 @@ class PublishedValue(Struct, frozen=True):
     table: str
     comparable: bool = True
     note: str | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:

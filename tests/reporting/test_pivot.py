@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sightline.benchmarks.base import defaults
+from sightline.benchmarks.registry import benchmark
 from sightline.benchmarks.released import add_published
 from sightline.errors import UserError
 from sightline.reporting.notes import ResultPoint, result_points, short_names
-from sightline.reporting.pivot import pivot
+from sightline.reporting.pivot import pivot, settings_tables
 from sightline.reporting.table import Page, ReportTable, Spread, csv_text, fitted, json_text, show
 from sightline.reporting.tables import markdown
 from sightline.types import MetricValue, Result
@@ -225,6 +227,80 @@ def test_figures_of_one_table_only_are_beside_each_other(codis: Callable[..., Re
     assert len(tables) == 1
     left_out = sorted(printed - tables - {"Table 6"})
     assert any("figures of one table are shown" in note and left_out[0] in note for note in table.notes)
+
+
+II_SETTINGS = ("none", "cot", "domain", "emotion", "rhetoric", "1-shot", "2-shot", "3-shot")
+
+
+def iibench(setting: str, model: str, accuracy: float = 50.0, **options: Any) -> Result:
+    """A result on the 1,399 questions of the test split."""
+    base = result(model, [1, 2, 3, 4], {})
+    own = benchmark("iibench")
+    metric = MetricValue("accuracy", "all", accuracy, 1399, 1187, accuracy - 2, accuracy + 2, "wilson")
+    return replace(
+        base,
+        benchmark="iibench",
+        setting=setting,
+        samples=1399,
+        probes=1399,
+        metrics=[metric],
+        options={**defaults(own, own.settings[setting]), "split": "test", **options},
+    )
+
+
+def tables_of(results: Sequence[Result], *against: str) -> list[ReportTable]:
+    return pivot(result_points([add_published(one, *against) for one in results]))
+
+
+def test_five_settings_of_iibench_are_the_papers_table_4(shared: Any) -> None:
+    """Every printed cell beside the values, in the paper's order, whatever the order of the results."""
+    rows = json.loads((shared / "data" / "published" / "iibench.json").read_text())["rows"]
+    cells = [row for row in rows if row["table"] == 4]
+    printed_rows: dict[str, list[float]] = {}
+    for cell in cells:
+        printed_rows.setdefault(cell["model"], []).append(cell["value"])
+    settings = II_SETTINGS[:5]
+    accuracies = dict(zip(settings, (61.0, 62.0, 63.0, 64.0, 65.0), strict=True))
+    results = [iibench(one, "mine", accuracies[one]) for one in sorted(settings)]
+    (table,) = tables_of(results, *printed_rows)
+    found = {
+        str(row[0]): [cell.value if isinstance(cell, Spread) else None for cell in row[1:]]
+        for row in table.rows
+    }
+    assert found.pop("mine") == list(accuracies.values())
+    # Table 11 prints another value: a row of its own, which is marked.
+    *_, rhetoric = found.pop("mPLUGw-OWL2, Table 4 *")
+    *others, _ = found["mPLUGw-OWL2, Table 4"]
+    found["mPLUGw-OWL2, Table 4"] = [*others, rhetoric]
+    assert found == {f"{model}, Table 4": values for model, values in printed_rows.items()}
+    assert [column.head.split("\n")[0] for column in table.columns[1:]] == list(settings)
+    assert table.title == "iibench, by setting"
+
+
+def test_shots_are_the_papers_table_5_which_has_none_as_its_first_column() -> None:
+    results = [iibench(one, "mine") for one in II_SETTINGS]
+    prompts, shots = tables_of(results, "GPT-4V")
+    assert [column.head.split("\n")[0] for column in prompts.columns[1:]] == list(II_SETTINGS[:5])
+    assert [column.head.split("\n")[0] for column in shots.columns[1:]] == ["none", *II_SETTINGS[5:]]
+    assert [shots.rows[1][0], *numbers(shots)[1]] == ["GPT-4V, Table 5", 65.9, 65.5, 67.7, 67.1]
+
+
+def test_files_that_are_named_after_their_settings_are_one_row() -> None:
+    results = [iibench(one, f"file:yi_test_{one}.jsonl.gz") for one in ("none", "cot")]
+    (table,) = tables_of(results)
+    assert [row[0] for row in table.rows if "Human" not in str(row[0])] == ["file:yi_test_*.jsonl.gz"]
+    assert not any("--model" in note for note in table.notes)
+    (table,) = tables_of([iibench("none", "file:a.jsonl"), iibench("cot", "file:b.jsonl")])
+    assert [row[0] for row in table.rows][:2] == ["file:a.jsonl", "file:b.jsonl"]
+    assert any("`score --model NAME`" in note for note in table.notes)
+
+
+def test_settings_with_varied_options_and_those_of_several_columns_each_stay_apart() -> None:
+    varied = [iibench(one, "mine", seed=seed) for one in ("none", "cot") for seed in (0, 1)]
+    assert len(tables_of(varied)) == 2
+    tasks = [replace(result("m", [1, 2, 3, 4], {}), setting=one) for one in ("rephrasing", "restyling")]
+    assert len(pivot(result_points(tasks))) == 2
+    assert settings_tables(result_points(tasks)) == []
 
 
 def test_every_form_holds_the_same_numbers(table_8: dict[str, dict[str, list[float]]]) -> None:

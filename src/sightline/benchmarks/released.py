@@ -215,7 +215,7 @@ class FigureColumn(Struct, frozen=True, array_like=True):
 
 
 class PublishedTable(Struct, frozen=True):
-    """A printed table, without the cells that an earlier table holds.
+    """A printed table, without the cells that an earlier table holds: those of the columns `repeats`.
 
     With `counts`, the cells are counts of n and not percent. `note` and `comparable` apply to the cells
     without a footnote.
@@ -228,6 +228,19 @@ class PublishedTable(Struct, frozen=True):
     comparable: bool = True
     counts: bool = False
     footnotes: dict[str, Footnote] = field(default_factory=dict)
+    repeats: list[tuple[str, str, str]] = field(default_factory=list)
+    """Setting, metric and subset. A cell that differs from the earlier one is in `columns` too."""
+
+    def repeated(self, row: str) -> list[tuple[str, str, str]]:
+        """List the repeated columns whose cell in a row equals that of an earlier table."""
+        cells = zip(self.columns, self.rows.get(row, ()), strict=row in self.rows)
+        own = [(one.setting, one.metric, one.subset) for one, cell in cells if cell is not None]
+        return [key for key in self.repeats if row in self.rows and key not in own]
+
+    def prints(self, metric: str) -> list[str]:
+        """List the settings of which the table prints a metric over all samples."""
+        columns = [*self.repeats, *((one.setting, one.metric, one.subset) for one in self.columns)]
+        return list(dict.fromkeys(one for one, name, of in columns if (name, of) == (metric, "all")))
 
 
 class PublishedSetting(Struct, frozen=True):
@@ -280,11 +293,16 @@ class Paper(Struct, frozen=True):
     def figures(self, setting: str, row: str) -> dict[FigureKey, list[Figure]]:
         """List the figures of a row in a setting, which is named as in the paper."""
         figures: dict[FigureKey, list[Figure]] = {}
+        repeated = [(key, table.table) for table in self.tables for key in table.repeated(row)]
         for table in self.tables:
             for column, cell in zip(table.columns, table.rows.get(row, ()), strict=row in table.rows):
                 if setting == column.setting and cell is not None:
+                    key = (column.metric, column.subset)
                     figure = _figure(self, row, table, column, cell)
-                    figures.setdefault((column.metric, column.subset), []).append(figure)
+                    if key not in figures:
+                        also = tuple(later for where, later in repeated if where == (setting, *key))
+                        figure = replace(figure, value=replace(figure.value, also=also))
+                    figures.setdefault(key, []).append(figure)
         return figures
 
 

@@ -34,6 +34,8 @@ EXAMPLE = """examples:
   sightline report 3 base --by category             run 3 and the run named base, side by side
   sightline report results/a results/b --format csv > table.csv
   sightline report 3 4 5 --pivot --plot curves.png  a row for each model, a column for each varied value
+  sightline report none cot domain emotion rhetoric --pivot --against GPT-4V
+                                                    settings as columns, as in the paper (II-Bench, Table 4)
   sightline report base beta --pivot --by category --against GPT-4V --format latex
                                                     the layout of the paper's table: models are rows
   sightline report 3 --by category --plot by-category.svg --plot-columns 1

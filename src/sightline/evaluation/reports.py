@@ -32,6 +32,7 @@ from sightline.reporting.comparison import (
 )
 from sightline.reporting.notes import ResultPoint, options_text, result_points
 from sightline.reporting.pivot import pivot as pivot_tables
+from sightline.reporting.pivot import settings_tables
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import summary
 from sightline.store.store import Store
@@ -82,7 +83,11 @@ class ReportedRuns(NamedTuple):
         if pivot or self.has_sweep:
             return pivot_tables(self.points, by)
         several = over_models(self.results) if len(self.results) > 1 else []
-        return [*summary(self.results, by, self.names), *several]
+        return [
+            *summary(self.results, by, self.names),
+            *several,
+            *([] if by else settings_tables(self.points)),
+        ]
 
 
 def report_runs(

@@ -47,6 +47,7 @@ from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import Prediction, match
+from sightline.reporting.notes import FILE_MODEL
 from sightline.store.answers import key_of
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store
@@ -127,7 +128,7 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
             {} if spec.columns else benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
         )
     spec = dataclasses.replace(
-        spec, model=spec.model or f"file:{Path(file).name}", set={**derived, **spec.set}
+        spec, model=spec.model or f"{FILE_MODEL}{Path(file).name}", set={**derived, **spec.set}
     )
     prepared = prepare_evaluation(spec, calls_model=False, own_answers=not has_file)
     task, needed = prepared.task, prepared.task.partners

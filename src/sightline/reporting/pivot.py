@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,9 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.registry import benchmark_class
+from sightline.benchmarks.released import paper_of
 from sightline.errors import unknown_name
 from sightline.reporting.notes import (
     ALWAYS,
+    FILE_MODEL,
     ResultPoint,
     definition_notes,
     interval_notes,
@@ -37,15 +40,77 @@ from sightline.types import MetricValue, PublishedValue, Result, subset_name
 def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTable]:
     """Tables of results with models as rows and varied values as columns (MM-R3, Tables 8 and 9).
 
-    There is a table for each benchmark and setting. If only a switch was varied, the second half prints its
+    There is a table for each benchmark and setting; settings that a table of the paper has as columns are in
+    one table (II-Bench, Tables 4 and 5). If only a switch was varied, the second half prints its
     difference to the first in brackets (Tables 2-4). Published figures are further rows. A result without
     any answer leaves its cells empty.
     """
     labels = dict.fromkeys(label_of(m)[0] for p in points for m in p.result.metrics if m.subset != "all")
     if by is not None and by not in labels:
         raise unknown_name("label", by, labels)
+    joined = settings_as_columns([] if by else points)
+    in_columns = [task_of(point.result) for of in joined.values() for point in of]
     tasks = dict.fromkeys(task_of(point.result) for point in points)
-    return [_pivot([point for point in points if task_of(point.result) == task], by) for task in tasks]
+    alone = [
+        [point for point in points if task_of(point.result) == task]
+        for task in tasks
+        if task not in in_columns
+    ]
+    return [
+        *(_pivot(of, None, table) for (_, table), of in joined.items()),
+        *(_pivot(of, by) for of in alone),
+    ]
+
+
+def settings_tables(points: Sequence[ResultPoint]) -> list[ReportTable]:
+    """The tables whose columns are settings, as in the paper; none if the results have no such settings."""
+    return [_pivot(of, None, table) for (_, table), of in settings_as_columns(points).items()]
+
+
+def settings_as_columns(points: Sequence[ResultPoint]) -> dict[tuple[str, str], list[ResultPoint]]:
+    """Join results of settings that the paper prints beside the default one, a column each, in its order.
+
+    Settings of which options vary are not joined.
+
+    Returns:
+        Benchmark and table of the paper -> the results.
+    """
+    joined = {}
+    for name in dict.fromkeys(point.result.benchmark for point in points):
+        paper = paper_of(name)
+        metrics, default = benchmark_class(name).leading_metrics, next(iter(benchmark_class(name).settings))
+        mine = {
+            task_of(point.result)[1]: [
+                other for other in points if task_of(other.result) == task_of(point.result)
+            ]
+            for point in points
+            if point.result.benchmark == name
+        }
+        if paper is None or not metrics or any(point.values for of in mine.values() for point in of):
+            continue
+        shown: set[str] = set()
+        for table in paper.tables:
+            printed = table.prints(metrics[0])
+            settings = [one for one in printed if one in mine]
+            columns = {column.metric for column in table.columns}
+            if default not in printed or columns != {metrics[0]}:
+                continue
+            if len(settings) > 1 and not shown.issuperset(settings):
+                shown |= set(settings)
+                joined[name, table.table] = [
+                    ResultPoint(_of_files(point.result), {SETTING: one})
+                    for one in settings
+                    for point in mine[one]
+                ]
+    return joined
+
+
+def _of_files(result: Result) -> Result:
+    """A result of a file that is named after its setting, under a name that all settings share."""
+    if not result.model.startswith(FILE_MODEL):
+        return result
+    setting = rf"(?<![^\W_]){re.escape(result.setting)}(?![^\W_])"
+    return replace(result, model=re.sub(setting, "*", result.model))
 
 
 def in_label_order(points: Sequence[ResultPoint]) -> list[ResultPoint]:
@@ -78,6 +143,9 @@ class _Block(Struct, frozen=True):
     head: tuple[str, ...] = ()
 
 
+SETTING = "setting"
+"""The varied value of results whose settings are columns."""
+
 OVERALL = _Block("all", ("Overall",))
 """The block of all samples before those of a label (II-Bench, Table 3; ConTextual, Table 5)."""
 
@@ -105,7 +173,8 @@ class _PivotLayout(Struct, frozen=True):
     column_label: str | None = None
 
 
-def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
+def _pivot(points: Sequence[ResultPoint], by: str | None, table: str | None = None) -> ReportTable:
+    """A table, with the figures of one of the paper; of the one that fits best if `table` has none."""
     points = in_label_order(points)
     varied = any(point.values for point in points)
     runs_metrics = [point.result.metrics for point in points]
@@ -114,7 +183,10 @@ def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
     runs = _run_metrics(points, layout)
     blocks = list(dict.fromkeys(run.block for run in runs))
     compared = blocks if len(blocks) == 2 and all(_is_switched(point.values) for point in points) else []
-    rows = _measured_rows(runs) | _published_rows(runs, _shown_table(runs))
+    metrics = [metric for run in runs for metric in run.metrics.values()]
+    if not any(_of_table(metric, table) for metric in metrics):
+        table = _shown_table(runs)
+    rows = _measured_rows(runs) | _published_rows(runs, table)
     columns = _text_columns(points, layout)
     for block in blocks:
         columns += [_column(block, name, block in compared[1:]) for name in layout.metrics]
@@ -122,7 +194,7 @@ def _pivot(points: Sequence[ResultPoint], by: str | None) -> ReportTable:
         _title(points, by),
         tuple(columns),
         tuple((*row, *_row_cells(cells, blocks, layout, compared)) for row, cells in rows.items()),
-        tuple(_notes(points, runs, layout, compared)),
+        tuple(_notes(points, runs, layout, compared, table)),
     )
 
 
@@ -205,7 +277,8 @@ def _shown_table(runs: Sequence[_RunMetrics]) -> str | None:
         for name, metric in run.metrics.items():
             for figure in metric.published or ():
                 place = (figure.row, run.block, name, run.row[1:])
-                covered.setdefault(figure.table, set()).add(place)
+                for table in (figure.table, *figure.also):
+                    covered.setdefault(table, set()).add(place)
     return max(covered, key=lambda table: len(covered[table]), default=None)
 
 
@@ -216,20 +289,20 @@ def _published_rows(runs: Sequence[_RunMetrics], table: str | None) -> dict[_Row
     for run in runs:
         for name, metric in run.metrics.items():
             for figure in _of_table(metric, table):
-                row_figures = figures.setdefault((figure.row, figure.table, run.row[1:]), {})
+                row_figures = figures.setdefault((figure.row, table or "", run.row[1:]), {})
                 cell = Spread(figure.value, unit=metric.unit)
                 row_figures.setdefault((run.block, name), []).append((figure, cell))
     rows: dict[_Row, _Cells] = {}
-    for (row, table, label), row_figures in figures.items():
+    for (row, printed, label), row_figures in figures.items():
         for column, several in row_figures.items():
             mark = "" if all(figure.comparable for figure, _ in several) else " *"
-            rows.setdefault((f"{row}, {table}{mark}", *label), {})[column] = several[0][1]
+            rows.setdefault((f"{row}, {printed}{mark}", *label), {})[column] = several[0][1]
     names = list(dict.fromkeys(row[0] for row in rows))
     return dict(sorted(rows.items(), key=lambda item: names.index(item[0][0])))
 
 
 def _of_table(metric: MetricValue, table: str | None) -> list[PublishedValue]:
-    return [figure for figure in metric.published or () if figure.table == table]
+    return [figure for figure in metric.published or () if table in (figure.table, *figure.also)]
 
 
 def _row_cells(
@@ -254,7 +327,7 @@ def _title(points: Sequence[ResultPoint], by: str | None) -> str:
     varied = list(
         dict.fromkeys([*(name for point in points for name in point.values), *([by] if by else [])])
     )
-    task = ":".join(task_of(points[0].result))
+    task = points[0].result.benchmark if SETTING in varied else ":".join(task_of(points[0].result))
     return f"{task}, by {' and '.join(varied)}" if varied else task
 
 
@@ -263,10 +336,10 @@ def _notes(
     runs: Sequence[_RunMetrics],
     layout: _PivotLayout,
     compared: Sequence[_Block],
+    table: str | None,
 ) -> list[str]:
     """The notes of the table: on all runs, then on some of them, then on the published figures."""
     metrics = [metric for run in runs for metric in run.metrics.values()]
-    table = _shown_table(runs)
     metrics_by_run: dict[str, list[MetricValue]] = {}
     for run in runs:
         metrics_by_run.setdefault(run.run, []).extend(run.metrics.values())
@@ -281,7 +354,10 @@ def _notes(
         for figure in _of_table(metric, table)
     ]
     others = dict.fromkeys(
-        figure.table for metric in metrics for figure in metric.published or () if figure.table != table
+        figure.table
+        for metric in metrics
+        for figure in metric.published or ()
+        if table not in (figure.table, *figure.also)
     )
     definitions = {
         name: definition for point in points for name, definition in point.result.metric_definitions.items()
@@ -317,7 +393,13 @@ def _described(block: _Block) -> str:
 def _model_notes(points: Sequence[ResultPoint]) -> list[str]:
     short = short_names(point.result.model for point in points)
     shortened = [f"{name} is {model}" for model, name in short.items() if name != model]
-    return ["; ".join(shortened)] if shortened else []
+    files = {point.result.model for point in points if point.result.model.startswith(FILE_MODEL)}
+    one_name = "each file is a model of its own: `score --model NAME` gives the files of one model one row"
+    is_varied = any(SETTING in point.values for point in points)
+    return [
+        *(["; ".join(shortened)] if shortened else []),
+        *([one_name] if is_varied and len(files) > 1 else []),
+    ]
 
 
 def _count_note(results: Sequence[Result]) -> str:
@@ -356,7 +438,13 @@ def _run_notes(point: ResultPoint, names: Sequence[str]) -> list[str]:
     """The notes on a run and these metrics of it, without counts and varied options."""
     result = point.result
     sampling = result.options.get("sampling")
-    options = {name: value for name, value in result.options.items() if name not in point.values}
+    settings = benchmark_class(result.benchmark).settings
+    fixed = settings[result.setting].options if SETTING in point.values else {}
+    options = {
+        name: value
+        for name, value in result.options.items()
+        if name not in point.values and (name not in fixed or value != fixed[name])
+    }
     if isinstance(sampling, Mapping):
         varied = {name.removeprefix("gen ") for name in point.values}
         options["sampling"] = {name: value for name, value in sampling.items() if name not in varied}
