@@ -249,6 +249,32 @@ def test_an_answer_is_not_lost_for_an_empty_error(error: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "choice",
+    [
+        {"finish_reason": "internal_error", "message": {"content": "(A"}},
+        {"finish_reason": "OutOfMemory", "message": {"content": "(A"}},
+        {"finish_reason": "preempted", "message": {"content": "(A"}},
+        {"finish_reason": "stop", "message": {"content": "(A", "error": "the worker died"}},
+    ],
+)
+def test_a_generation_that_failed_is_a_failure_beside_its_text(choice: dict[str, Any]) -> None:
+    assert isinstance(read_response(json.dumps({"choices": [choice]}).encode(), "host", 0.1), Failure)
+
+
+def test_indices_may_be_written_as_texts() -> None:
+    choices = [{"index": str(number), "message": {"content": text}} for number, text in ((1, "b"), (0, "a"))]
+    answer = read_response(json.dumps({"choices": choices}).encode(), "host", 0.1)
+    assert isinstance(answer, Answer)
+    assert answer.text == "a"
+
+
+def test_a_blocked_prompt_without_choices_is_blocked() -> None:
+    found = read_response(b'{"promptFeedback": {"blockReason": "SAFETY"}}', "host", 0.1)
+    assert isinstance(found, Failure)
+    assert found.kind == "blocked"
+
+
+@pytest.mark.parametrize(
     "before", [b"\xef\xbb\xbf", b"\n\n  ", b": PROCESSING\n\n: PROCESSING\n\n", b":\r\n\r\n"]
 )
 def test_what_stands_before_the_json_is_skipped(before: bytes) -> None:

@@ -374,8 +374,8 @@ NO_ANSWER = {
 def finish_reason(value: Any) -> str:
     """Our name of a finish reason in any spelling; one that is not known stays as it is, '' for none.
 
-    >>> [finish_reason(one) for one in ("MAX_TOKENS", "FinishReason.SAFETY", "end_turn", "tool_calls", None)]
-    ['length', 'content_filter', 'stop', 'tool_calls', '']
+    >>> [finish_reason(one) for one in ("MAX_TOKENS", "FinishReason.SAFETY", "OutOfMemory", "tool", None)]
+    ['length', 'content_filter', 'error', 'tool', '']
     """
     if isinstance(value, dict):
         value = value.get("type")
@@ -388,7 +388,14 @@ def _ending(written: str) -> str:
     name = "_".join(words).removeprefix("finish_reason_")
     # As in `content_filter: RECITATION` of Gemini's OpenAI-compatible API.
     first = next((one for one in ("content_filter", "error", "abort") if name.startswith(f"{one}_")), name)
-    return _ENDING.get(name, _ENDING.get(first, written))
+    failed = "error" if not _SIGNS_OF_FAILURE.isdisjoint(words) else written
+    return _ENDING.get(name, _ENDING.get(first, failed))
+
+
+_SIGNS_OF_FAILURE = frozenset(
+    ("error", "abort", "aborted", "failed", "failure", "preempted", "dropped", "crashed", "memory")
+)
+"""Words of names that are not in the table, such as `internal_error` and `out_of_memory`."""
 
 
 # -- Matches predictions with the probes of a benchmark; reports unknown and missing ones

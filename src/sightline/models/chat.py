@@ -144,6 +144,7 @@ class _Message(Struct):
     reasoning: Any = None
     reasoning_details: Any = None
     refusal: Any = None
+    error: Any = None
 
 
 class _Choice(Struct):
@@ -193,11 +194,12 @@ def is_event_stream(raw: bytes) -> bool:
 
 def _answer(reply: _Reply, raw: bytes, host: str, latency: float) -> Answer | Failure:
     """The answer of the first choice with a text, in the order of `index`; ValueError without a message."""
-    choices = sorted(reply.choices or (), key=lambda one: one.index if isinstance(one.index, int) else 0)
+    choices = sorted(reply.choices or (), key=_place)
     text = reason = ""
     thoughts: list[str] = []
     for place, choice in enumerate(choices):
-        if (failure := _stated_failure(choice.error, host)) is not None:
+        error = choice.error or (choice.message.error if choice.message is not None else None)
+        if (failure := _stated_failure(error, host)) is not None:
             return failure
         native, stated = finish_reason(choice.native_finish_reason), finish_reason(choice.finish_reason)
         ending = native if native in NO_ANSWER or native == "length" else stated
@@ -211,6 +213,9 @@ def _answer(reply: _Reply, raw: bytes, host: str, latency: float) -> Answer | Fa
         if found.text:
             break
     if not choices:
+        lower = raw[:4000].decode("utf-8", "replace").lower()
+        if any(sign in lower for sign in _FILTERED):
+            return Failure("blocked", f"{host}: no choices: {_start(raw)}", status=200)
         raise ValueError("no choices")
     if not (text or thoughts or reason in ("", "stop", "length")):
         return Failure("permanent", f"{host}: no text, finish reason '{reason[:_MAX_NAME]}'", status=200)
@@ -223,6 +228,12 @@ def _answer(reply: _Reply, raw: bytes, host: str, latency: float) -> Answer | Fa
         latency=round(latency, 4),
         version=" ".join(name for name in names if isinstance(name, str) and name)[:_MAX_NAME],
     )
+
+
+def _place(choice: _Choice) -> int:
+    if isinstance(choice.index, str):
+        return int(choice.index) if re.fullmatch(r"\d{1,9}", choice.index) else 0
+    return choice.index if isinstance(choice.index, int) else 0
 
 
 def _content(choice: _Choice) -> Content:

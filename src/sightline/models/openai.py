@@ -206,10 +206,15 @@ class OpenAICompatible(Model):
                 f"{self.host} replies with an event stream, although 'stream' is not set",
                 expected="a server or a gateway that can answer without streaming",
             )
-        self._has_answered = True
         if not reply.is_whole:
+            self._has_answered = True
             return too_large(self.host)
-        return self.redact(read_response(raw, self.host, time.perf_counter() - began))
+        result = self.redact(read_response(raw, self.host, time.perf_counter() - began))
+        has_answered, self._has_answered = self._has_answered, True
+        status = result.status if isinstance(result, Failure) and result.kind != "blocked" else None
+        if status in (401, 403) and not has_answered:
+            raise self.refuse_key(status)
+        return result
 
     async def encode(self, request: Request) -> bytes:
         return await self._encoder.encode(request)
