@@ -240,3 +240,48 @@ def test_a_results_folder_gives_the_values_of_its_run(
     assert tally(groups, benchmark.metrics(options)) == [
         one for one in expected if one.metric in {metric.name for metric in benchmark.metrics(options)}
     ]
+
+
+def sampled(run: Run, images: int) -> tuple[list[str], list[Verdict]]:
+    """The pairs of the first images, and everything that humans say of their outputs and answers."""
+    of_image: dict[str, list[str]] = {}
+    for name in PAIRS:
+        of_image.setdefault(image(name), []).append(name)
+    share = images / len(of_image)
+    names = [name for members in list(of_image.values())[:images] for name in members]
+    pairs = [pair for name in names for pair in run.compared(name) + run.without(name)]
+    return names, [replace(one, inclusion=share) for one in run.meanings(pairs)]
+
+
+def test_humans_alone_on_a_sample_have_the_values_of_its_images(describe: Describe) -> None:
+    """Images that nobody sampled do not count with their equal answers, those of the sample do."""
+    run = Run()
+    names, verdicts = sampled(run, 20)
+    benchmark = Codis()
+    options = defaults(benchmark, benchmark.settings["default"])
+    panel = make_panel(benchmark, options, [HumanJudge(HUMANS, verdicts)])
+    description = describe(benchmark="codis", judges=(HUMANS,), benchmark_options=options)
+    collected = run.collected()
+    result = aggregate(description, collected, panel, collected.answers).result
+    values = {one.metric: one for one in result.metrics if one.subset == "all"}
+    worked_on = {image(one.targets[0].partition("/")[0]) for one in verdicts}
+    names = [name for name in names if image(name) in worked_on]
+    compared = [pair for name in names for pair in run.compared(name)]
+    without = [pair for name in names for pair in run.without(name)]
+    assert value_and_n(values["context_awareness"]) == pytest.approx((run.differing(compared), len(compared)))
+    assert value_and_n(values["output_variability"]) == pytest.approx((run.differing(without), len(without)))
+    assert (values["acc_p"].value, values["acc_p"].n) == (None, 0)
+
+
+def test_each_question_has_the_probabilities_of_its_own_sample(describe: Describe) -> None:
+    """A second project about another question does not take the corrected values of the first away."""
+    run = Run()
+    _, meanings = sampled(run, 20)
+    labels = [
+        replace(one, inclusion=0.5)
+        for one in run.labels([f"{name}/{n}" for name in PAIRS[:45] for n in (1, 2)])
+    ]
+    result = judged(describe, run.collected(), [*meanings, *labels])
+    for metric in ("acc_p", "acc_q", "context_awareness", "output_variability"):
+        (found,) = [one for one in result.corrected if one.metric == metric]
+        assert found.corrected.value is not None, found

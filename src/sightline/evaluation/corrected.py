@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -95,18 +96,20 @@ class _Sample:
         self._terms = array("d")
         # For each cluster and metric: how many cases the judge read, and how many of them humans left open.
         self._cases, self._open = array("q"), array("q")
-        self._inclusion: list[set[float | None]] = []
+        self._inclusion: list[defaultdict[str, set[float | None]]] = []
 
     def add(self, judged: Group, labelled: JudgedGroup, equal: Collection[frozenset[str]]) -> None:
         """Add a group as a judge and as humans judged it; `equal`: the targets of cases without a judge."""
         width = len(self.metrics)
         cluster = self._numbers.setdefault(judged.cluster or judged.id, len(self._numbers))
         if cluster == len(self._inclusion):
-            self._inclusion.append(set())
+            self._inclusion.append(defaultdict(set))
             self._terms.extend([0.0] * (_COLUMNS * width))
             self._cases.extend([0] * width)
             self._open.extend([0] * width)
-        self._inclusion[cluster].update(one.inclusion for one in labelled.verdicts if one.kind == "human")
+        for one in labelled.verdicts:
+            if one.kind == "human":
+                self._inclusion[cluster][one.question].add(one.inclusion)
         for column, metric in enumerate(self.metrics):
             cell = cluster * width + column
             cases, left = _cases(metric, judged, labelled.group, equal)
@@ -127,17 +130,18 @@ class _Sample:
         cases, left = self._counts(column)
         shape = len(self._numbers), len(self.metrics), _COLUMNS
         amounts = np.frombuffer(self._terms).reshape(shape)[:, column]
-        return _Clusters(amounts, cases, left, self._probabilities(cases, left))
+        question = self.metrics[column].judged or ""
+        return _Clusters(amounts, cases, left, self._probabilities(question, cases, left))
 
     def _counts(self, column: int) -> tuple[Integers, Integers]:
         shape = len(self._numbers), len(self.metrics)
         cases, left = (np.frombuffer(one, dtype=np.int64) for one in (self._cases, self._open))
         return cases.reshape(shape)[:, column], left.reshape(shape)[:, column]
 
-    def _probabilities(self, cases: Integers, left: Integers) -> Floats | str:
+    def _probabilities(self, question: str, cases: Integers, left: Integers) -> Floats | str:
         """The probability with which each cluster is labelled; a cluster without a case needs no human."""
         labelled = (left == 0) & (cases > 0)
-        found = [self._inclusion[number] for number in np.flatnonzero(labelled).tolist()]
+        found = [self._inclusion[number][question] for number in np.flatnonzero(labelled).tolist()]
         if any(len(one) > 1 for one in found):
             return CONTRADICTORY
         stated = [next(iter(one), None) for one in found]

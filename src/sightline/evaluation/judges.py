@@ -271,6 +271,11 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     judged_partners: Collection[str] = ()
     only_labelled: bool = False
 
+    @property
+    def reads_a_sample(self) -> bool:
+        """Whether all judges are humans who were asked about a sample."""
+        return all(isinstance(judge, HumanJudge) and judge.is_sample for judge in self.judges)
+
     def requests(self, groups: Iterable[Group]) -> Iterator[KeyedRequest]:
         for group in groups:
             for case in self._all_cases(group):
@@ -309,21 +314,28 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     def labelled_clusters(
         self, groups: Iterable[Group], metrics: Sequence[Metric]
     ) -> Mapping[str, Collection[str]]:
-        """The clusters in which humans labelled something, for each metric of which they left a case open."""
-        labelled: dict[str, set[str]] = {metric.name: set() for metric in metrics}
+        """The clusters in which humans answered the question of a metric; of metrics with open cases only.
+
+        In these clusters, cases that need no human count, too.
+        """
+        answered: defaultdict[str, set[str]] = defaultdict(set)
+        labelled: set[str] = set()
         is_part: set[str] = set()
         for group in groups:
             for case in self._all_cases(group):
                 given = any(judge.decide(case, {}) for judge in self.judges)
                 if case.needs_no_judge and not given:
                     continue
+                if given:
+                    answered[case.question].add(group.cluster or group.id)
                 for metric in metrics:
                     if concerns(metric, group, case.question, case.targets):
-                        if given:
-                            labelled[metric.name].add(group.cluster or group.id)
-                        else:
-                            is_part.add(metric.name)
-        return {name: clusters for name, clusters in labelled.items() if name in is_part}
+                        (labelled if given else is_part).add(metric.name)
+        return {
+            metric.name: answered[metric.judged or ""] if metric.name in labelled else ()
+            for metric in metrics
+            if metric.name in is_part
+        }
 
     def _replies(self, cases: Iterable[Case], replies: AnswerLookup) -> Mapping[str, Answer | Failure]:
         if not any(judge.max_attempts for judge in self.judges):
@@ -353,9 +365,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
         verdicts = [verdict for verdict in group.judgements if keys.issuperset(verdict.targets)]
         outcomes = list(group.outcomes)
         judgements = list(group.judgements)
-        only_labelled = self.only_labelled or all(
-            isinstance(judge, HumanJudge) and judge.is_sample for judge in self.judges
-        )
+        only_labelled = self.only_labelled or self.reads_a_sample
         for case in cases:
             by_judge = [judge.decide(case, replies) for judge in self.judges]
             verdicts += [verdict for opinions in by_judge for verdict in opinions]

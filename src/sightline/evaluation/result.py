@@ -337,6 +337,11 @@ def aggregate(
             if judged.group.sent:
                 yield judged.group
 
+    if panel.judges and panel.reads_a_sample:
+        # Clusters that nobody was asked about do not count, also where their cases need no human.
+        own = [metric for metric in metrics if metric.judged is not None and metric.judged != SIMILAR]
+        labelled = panel.labelled_clusters(scored(), own)
+        metrics = [_within(metric, labelled.get(metric.name)) for metric in metrics]
     tallied = tally(groups(), metrics, stretches)
     by_judge, corrected = _metrics_by_judge(description, panel, scored, replies, stretches)
     values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
