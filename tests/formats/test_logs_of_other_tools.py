@@ -90,6 +90,23 @@ def test_a_filtered_answer_and_one_without_context_left_are_failures_as_in_a_run
     assert not any(one.response for one in found if one.error)
 
 
+def test_a_sample_or_an_output_with_an_error_beside_its_text_is_a_failure(tmp_path: Path) -> None:
+    log = json.loads(inspect_log("failures.json").read_text())
+    one = log["samples"][0]
+    failed = {"message": "boom", "traceback": "", "traceback_ansi": ""}
+    log["samples"] = [
+        one,
+        {**one, "id": "s", "error": failed},
+        {**one, "id": "e", "error": {**failed, "message": ""}},
+        {**one, "id": "o", "output": {**one["output"], "error": "upstream died"}},
+    ]
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(log))
+    found = read_predictions(file, AnswerFiles(), setting="v")
+    assert [one.error for one in found] == [None, "boom", "the sample failed", "upstream died"]
+    assert [bool(one.response) for one in found] == [True, False, False, False]
+
+
 def test_a_log_without_samples_is_named() -> None:
     with pytest.raises(UserError, match="is a log without samples"):
         read_predictions(inspect_log("no-samples.json"), AnswerFiles(), setting="v")
@@ -184,3 +201,100 @@ def test_columns_can_name_what_a_filter_extracted(tmp_path: Path) -> None:
     first = json.loads(LM_EVAL.read_text().splitlines()[0])
     found = read_predictions(LM_EVAL, AnswerFiles(), setting="v", columns=columns)
     assert found[0].response == first["filtered_resps"][0] != first["resps"][0][0]
+
+
+# -- The options of a document of lm-eval are those that the model saw
+
+SHUFFLED = ["train", "car", "bus"]
+
+
+def documents(folder: Path, form: str, target: object, response: object = "Answer: (C)") -> Path:
+    """A log of lm-eval with documents whose options a task has shuffled: 'bus N' is the third one."""
+    first = json.loads(LM_EVAL.read_text().splitlines()[0])
+    lines = []
+    for number in range(6):
+        names = [f"{name} {number}" for name in SHUFFLED]
+        forms: dict[str, dict[str, object]] = {
+            "options": {"options": names},
+            "choices": {"choices": names},
+            "arc": {"choices": {"text": names, "label": ["A", "B", "C"]}},
+            "arc, unordered": {"choices": {"text": names[::-1], "label": ["C", "B", "A"]}},
+            "arc, numbers": {"choices": {"text": names, "label": ["1", "2", "3"]}},
+            "other": {"listed": names},
+        }
+        doc = {"id": f"q{number}", "variant": "v", **forms[form]}
+        lines.append({**first, "doc_id": number, "doc": doc, "target": target, "resps": [[response]]})
+    file = folder / "samples_task.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+FORMS = [
+    ("options", "C"),
+    ("options", " (C)"),
+    ("options", 2),
+    ("choices", "2"),
+    ("arc", "C"),
+    ("arc, unordered", "C"),
+    ("arc, numbers", "3"),
+]
+
+
+@pytest.mark.parametrize(("form", "target"), FORMS)
+def test_shuffled_options_of_lm_eval_are_those_that_the_model_saw(
+    tmp_path: Path, form: str, target: object
+) -> None:
+    file = documents(tmp_path, form, target)
+    found = read_predictions(file, AnswerFiles(), setting="v")
+    assert {one.references for one in found} == {("C",)}
+    assert found[1].options == ("train 1", "car 1", "bus 1")
+    assert [one.verdict for one in scored(file, groups(tmp_path, ["A"] * 6, 3), tmp_path)] == ["right"] * 6
+
+
+def test_columns_name_the_options_of_a_document(tmp_path: Path) -> None:
+    file = documents(tmp_path, "other", "C")
+    assert not read_predictions(file, AnswerFiles(), setting="v")[0].options
+    columns = {"options": "doc.listed"}
+    found = read_predictions(file, AnswerFiles(), setting="v", columns=columns)
+    assert found[0].options == ("train 0", "car 0", "bus 0")
+    with pytest.raises(UserError, match="field options: is not a list of texts"):
+        read_predictions(file, AnswerFiles(), setting="v", columns={"options": "doc.id"})
+
+
+@pytest.mark.parametrize(("target", "is_said"), [("A", True), (0, True), ("C", False), ("bus", False)])
+def test_targets_of_lm_eval_that_contradict_the_data_are_counted(
+    tmp_path: Path, target: object, is_said: bool
+) -> None:
+    task = f"groups:{groups(tmp_path, ['A'] * 6, 3)}"
+    file = documents(tmp_path, "options", target)
+    notes = sightline.score(task, file, set={"embedder": "none"}, store=tmp_path / "s.db").result.notes
+    said = "6 of 6 answers have a right option in the file that is not the one of the data"
+    assert any(said in note for note in notes) == is_said
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "letters"),
+    [
+        (["3", "4", "0"], "4", ("B",)),
+        (["2", "1", "0"], "1", ("B",)),
+        (["1", "2", "3"], "1", ()),
+        (["x", "y"], "C", ()),
+        (["x", "y"], 7, ()),
+        (["x", "y"], "AB", ()),
+        (["x", "y"], None, ()),
+    ],
+)
+def test_a_target_of_lm_eval_that_may_be_two_options_or_none_is_not_read(
+    tmp_path: Path, options: list[str], target: object, letters: tuple[str, ...]
+) -> None:
+    first = json.loads(LM_EVAL.read_text().splitlines()[0])
+    file = tmp_path / "samples.jsonl"
+    file.write_text(json.dumps({**first, "doc": {"id": "q0", "options": options}, "target": target}))
+    assert read_predictions(file, AnswerFiles(), setting="v")[0].references == letters
+
+
+def test_a_response_that_lm_eval_lacks_is_a_failure_and_an_empty_one_is_an_answer(tmp_path: Path) -> None:
+    found = read_predictions(documents(tmp_path, "options", "C", None), AnswerFiles(), setting="v")
+    assert {(one.response, one.error) for one in found} == {("", "no answer was recorded")}
+    found = read_predictions(documents(tmp_path, "options", "C", ""), AnswerFiles(), setting="v")
+    assert {(one.response, one.error) for one in found} == {("", None)}

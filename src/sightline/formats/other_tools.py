@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from sightline.formats.prediction import (
     NAMED_COLUMNS,
     NO_ANSWER,
     AnswerFiles,
+    EmptyOption,
     Layout,
     Prediction,
     PredictionFile,
@@ -25,9 +26,11 @@ from sightline.formats.prediction import (
     Response,
     finish_reason,
     identifier,
+    listed_options,
     optional_text,
     options_in,
     plain_reply,
+    reply,
     texts,
     variant_of,
     without_missing,
@@ -122,11 +125,12 @@ def _target_letters(target: str | list[str], choices: int) -> tuple[str, ...]:
 
 def _response(sample: EvalSample) -> Response:
     output = sample.output
+    stated = sample.error.message or "the sample failed" if sample.error else output.error
     if not output.empty:
-        failed = NO_ANSWER.get(finish_reason(output.stop_reason))
-        return Response("" if failed else output.completion, failed)
-    stated = sample.error.message if sample.error else output.error
-    return Response("", stated or "no answer was recorded")
+        stated = NO_ANSWER.get(finish_reason(output.stop_reason)) or stated
+    elif not stated:
+        stated = "no answer was recorded"
+    return Response("", stated) if stated else Response(output.completion)
 
 
 def _usage(output: ModelOutput) -> Usage:
@@ -145,12 +149,12 @@ def read_lm_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
     """Read one answer a repeat, as the model gave it: from `resps`.
 
     `filtered_resps` is what a filter extracted, often of the first repeat only, and a record is written again
-    for each filter: the records of other filters are left out.
+    for each filter: the records of other filters are left out. null is a response that is missing.
     """
     predictions: list[Prediction] = []
     filters: dict[tuple[str, str], object] = {}
     for where, record in rows:
-        found = _record(record, "resps", _first_prompt(record["arguments"]), where, source)
+        found = _record(record, "resps", _first_prompt(record["arguments"]), where, source, reply)
         key = found[0].sample, found[0].variant
         if filters.setdefault(key, record.get("filter")) == record.get("filter"):
             predictions.extend(found)
@@ -181,7 +185,7 @@ def read_lmms_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
     predictions: list[Prediction] = []
     for where, record in rows:
         named = "filtered_resps" if "filtered_resps" in record else "resps"
-        found = _record(record, named, record.get("input"), where, source)
+        found = _record(record, named, record.get("input"), where, source, plain_reply)
         counts = _token_counts(record)
         if len(counts) == len(found):
             found = [_as_counted(one, tokens, counted) for one, tokens in zip(found, counts, strict=True)]
@@ -201,7 +205,12 @@ def _token_counts(record: Mapping[str, Any]) -> list[Any]:
 
 
 def _record(
-    record: dict[str, Any], named: str, prompt: object, where: str, source: PredictionFile
+    record: dict[str, Any],
+    named: str,
+    prompt: object,
+    where: str,
+    source: PredictionFile,
+    read: Callable[[Any, str, RecordLocation], Response],
 ) -> list[Prediction]:
     # --columns names fields of the record itself, which come first.
     objects = [entry for entry in (record, record.get("doc"), *record.values()) if isinstance(entry, dict)]
@@ -209,20 +218,78 @@ def _record(
     sample = _lmms_eval_sample(record, objects, source.at(where), source.conventions)
     location = source.at(sample)
     question_in = source.conventions.question_in
-    question, options = question_in(prompt) if question_in and isinstance(prompt, str) else ("", ())
+    question, shown = question_in(prompt) if question_in and isinstance(prompt, str) else ("", ())
+    options, empty_options, labels = _options_of_document(record, location)
+    if shown and "options" not in record:
+        options, empty_options, labels = shown, (), ()
     variant = next((entry["variant"] for entry in objects if "variant" in entry), None)
     return [
         Prediction(
             sample=sample,
             variant=variant_of(variant, source, location),
-            **plain_reply(response, named, location)._asdict(),
+            **read(response, named, location)._asdict(),
             draw=draw,
             question=question,
             options=options,
+            empty_options=empty_options,
+            references=_target_of(record.get("target"), options, labels),
             image=next((e["local_path"] for e in objects if isinstance(e.get("local_path"), str)), ""),
         )
         for draw, response in enumerate(_responses(record, named, location))
     ]
+
+
+def _options_of_document(
+    record: Mapping[str, Any], location: RecordLocation
+) -> tuple[tuple[str, ...], tuple[EmptyOption, ...], tuple[str, ...]]:
+    """The options that the model saw, their empty ones and their labels, which only the form of ARC has.
+
+    A task keeps them as it likes: what is no list in `doc` is not read, but what --columns names must be one.
+    """
+    if "options" in record:
+        found, labels = _labelled(record["options"])
+        return *listed_options(found, "options", location), labels
+    doc = record.get("doc")
+    for name in ("options", "choices"):
+        found, labels = _labelled(doc.get(name) if isinstance(doc, dict) else None)
+        if isinstance(found, list) and all(isinstance(one, str | int | float | None) for one in found):
+            return *listed_options(found, f"doc.{name}", location), labels
+    return (), (), ()
+
+
+def _labelled(value: object) -> tuple[object, tuple[str, ...]]:
+    """Options and their labels, () if they have none. ARC has {"text": [...], "label": ["A", ...]}."""
+    if not isinstance(value, dict) or not isinstance(value.get("text"), list):
+        return value, ()
+    labels = value.get("label")
+    if not isinstance(labels, list) or len(labels) != len(value["text"]):
+        return value["text"], ()
+    pairs = list(zip(map(str, labels), value["text"], strict=True))
+    if {label for label, _ in pairs} == set(LETTERS[: len(pairs)]):
+        pairs.sort(key=lambda pair: pair[0])
+    return [text for _, text in pairs], tuple(label for label, _ in pairs)
+
+
+_TARGET = re.compile(r"\s*\(?([A-Z]|[0-9]{1,3})[).]?\s*")
+
+
+def _target_of(target: object, options: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The letter of a target: a label, a letter or a number from 0; () if it is none, or may be two of them.
+
+    A number may be a label of ARC or an option itself.
+    """
+    found = _TARGET.fullmatch(str(target)) if isinstance(target, str | int) else None
+    if found is None:
+        return ()
+    name, letters = found[1], LETTERS[: len(options)]
+    if name in labels:
+        meant = {labels.index(name)}
+    elif name.isdecimal():
+        meant = {int(name), *(place for place, option in enumerate(options) if option.strip() == name)}
+    else:
+        meant = {letters.find(name)}
+    places = [place for place in meant if 0 <= place < len(letters)]
+    return (letters[places[0]],) if len(places) == 1 else ()
 
 
 def _lmms_eval_sample(
