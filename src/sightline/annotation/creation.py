@@ -263,7 +263,7 @@ def with_training(
         if place in phase_of or _question(task, item, place) not in asked
     ]
     before = [
-        Phase(TRAINING, "Training", "training", "You see the expected values after each item."),
+        Phase(TRAINING, "Training", "training", "You see the expected answers after each item."),
         Phase(TEST, "Test", "qualification", "A short test. It shows whether the task suits you."),
     ]
     used = [phase for phase in before if phase.name in phase_of.values()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -11,7 +11,13 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from sightline.annotation.assignment import items_left, may_not_work, passing, result_of_test
+from sightline.annotation.assignment import (
+    is_test_over,
+    items_left,
+    may_not_work,
+    passing,
+    result_of_test,
+)
 from sightline.annotation.decisions import Match, gold_result, match_of, others_said
 from sightline.annotation.links import form_token, image_name, is_form_token
 from sightline.annotation.live import Form, NotYourItemError, checked_values, with_similar
@@ -90,7 +96,7 @@ def item_page(viewer: Viewer, request: Request) -> Response:
     saved = request.query_params.get("saved", "")
     entry = desk.done.get(int(saved)) if saved.isdecimal() and len(saved) < 16 else None
     gone = request.query_params.get("said") == "gone"
-    message = f"{_said(desk, entry)} Press U to undo." if entry else ""
+    message = f"{_said(desk, entry)}{_undo_hint(desk, entry)}" if entry else ""
     message = "Undone. Another annotator has the item now." if gone else message
     return show_item(desk, item, _own_values(desk, item), message=message)
 
@@ -157,6 +163,9 @@ def show_item(
     order = list(desk.done)
     at = order.index(item.number) if item.number in desk.done else len(order)
     undoable = item.number if item.number in desk.done else order[-1] if order else 0
+    undoable = 0 if undoable in desk.final else undoable
+    is_final = item.number in desk.final
+    step = ALL_STEPS if is_final else step
     context = {
         "item": item,
         "view": view_item(live.row.project.task, item, given, desk.image_url(item), step),
@@ -166,6 +175,9 @@ def show_item(
         "before": order[at - 1] if at else 0,
         "following": order[at + 1] if at + 1 < len(order) else 0,
         "entry": desk.done.get(item.number),
+        "is_final": is_final,
+        "is_test": live.row.project.task.phase(item.phase).kind == "qualification",
+        "needed": passing(desk.state, annotator, item.phase),
         "undoable": undoable,
         "undo_check": form_token(live.row, annotator, undoable),
         "others": _others(desk, item),
@@ -173,6 +185,10 @@ def show_item(
         "fault": fault,
     }
     return desk.page("task_item_page.html", context | ({"form": form} if form else {}), status)
+
+
+def _undo_hint(desk: Desk, entry: Entry) -> str:
+    return "" if entry.item in desk.final else " Press U to undo."
 
 
 def _own_values(desk: Desk, item: Item) -> Given:
@@ -266,6 +282,13 @@ class Desk(Struct, frozen=True):
     def done(self) -> Mapping[int, Entry]:
         """The annotator's entries that count, by item."""
         return self.state.of_annotator(self.holder.annotator.number)
+
+    @property
+    def final(self) -> Collection[int]:
+        """The items of tests that are over: their answers stay."""
+        annotator, tasks = self.holder.annotator, self.state.project.task
+        over = {phase.name for phase in tasks.phases if is_test_over(self.state, annotator, phase.name)}
+        return {number for number in self.done if self.state.items[number].phase in over}
 
     def go(self, path: str) -> Response:
         return RedirectResponse(f"{self.place}/{path}", 303)

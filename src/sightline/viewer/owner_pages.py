@@ -173,6 +173,8 @@ def answers_page(viewer: Viewer, request: Request, fault: str = "") -> Response:
     """The answers of training and tests that rules cannot compare, which the owner accepts or rejects."""
     live = viewer.projects.live(request.path_params["project"])
     state, task = live.refresh(), live.row.project.task
+    if task.produces != "answers" or all(phase.kind == "work" for phase in task.phases):
+        raise NotFoundError("This project has no answers to compare.")
     found = answers_to_compare(state, live.annotators())
     context = {
         "section": SECTION,

@@ -337,6 +337,22 @@ def _respond(page: Visitor, to_long: str) -> None:
             return
 
 
+def test_the_pages_of_a_test_say_its_rules(site: Site, visit: Visit) -> None:
+    made, items = _questions("qualification")
+    page = visit().begin(site.link(site.add(made, items, "AK", benchmark="contextual"), "AK"))
+    assert "as expected are needed" in page.text
+    assert "an item that you skip or report counts as wrong" in page.text
+
+
+def test_the_first_item_after_a_test_cannot_undo_the_test(site: Site, visit: Visit) -> None:
+    made, items = _questions("qualification")
+    page = visit().begin(site.link(site.add(made, items, "AK", benchmark="contextual"), "AK"))
+    _respond(page, LONG)
+    assert "What now?" in page.text
+    assert 'id="undo"' not in page.text
+    assert "Press U" not in page.text
+
+
 @pytest.mark.parametrize(("action", "follows"), [("accept", True), ("reject", False)])
 def test_an_answer_that_only_a_human_can_compare_waits_for_the_owner(
     site: Site, visit: Visit, action: str, follows: bool
@@ -348,16 +364,22 @@ def test_an_answer_that_only_a_human_can_compare_waits_for_the_owner(
         _respond(page, "Second left, up to the church.")
         assert "the owner of this project decides" in unescape(page.text).replace("\n", " ")
         assert 'id="judge"' not in page.text
+        page.open(f"/annotate/{row.number}/items/1")
+        assert "The test is over, and its answers stay." in unescape(page.text)
+        assert "Second left, up to the church." in page.text
+        for change in ("replaces it", 'id="judge"', 'id="undo"', "Save and next"):
+            assert change not in page.text
     owner = visit().open(f"/?token={TOKEN}")
     owner.open(f"/projects/{row.number}")
     assert "Answers to compare: 1" in owner.text
+    assert "1 answer waits to be compared" in owner.text
     owner.open(f"/projects/{row.number}/answers")
     for shown in ("1 answer waits", "How do I get there?", LONG, "Second left, up to the church.", "AK, BR"):
         assert shown in owner.text
     assert "Main Street" not in owner.text  # The rules compare it.
     form = {"form": "1", "item": "1", "response": "Second left, up to the church.", "action": action}
     owner.send(form, f"/projects/{row.number}/answers")
-    assert "0 answers wait" in owner.text
+    assert "All answers are decided" in owner.text
     for page in pages.values():
         page.open(f"/annotate/{row.number}/item")
         assert ("What now?" in page.text) == follows

@@ -167,6 +167,10 @@ def test_the_owner_settles_items_without_a_decision(site: Site, owner: Visitor, 
     assert _post(page, f"/projects/{row.number}/items/99", **{"form": form, "f-verdict": "1"}) == 404
 
 
+def test_a_project_without_answers_has_no_page_to_compare_them(rating: ProjectRow, owner: Visitor) -> None:
+    assert owner.open(f"/projects/{rating.number}/answers").status == 404
+
+
 def test_the_lines_of_a_text_stay_lines(site: Site, owner: Visitor, visit: Visit) -> None:
     note = Field("note", "text", lines=3)
     made = replace(task("rate"), fields=(note,), decides=(), produces="judgements")
