@@ -11,7 +11,7 @@ from threading import Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.annotation.assignment import choose, is_free, is_test_over
+from sightline.annotation.assignment import choose, is_free, is_test_over, result_of_test
 from sightline.annotation.decisions import is_reconsidered
 from sightline.annotation.records import record_faults
 from sightline.annotation.state import RESPONSE, State
@@ -166,6 +166,10 @@ class LiveProject:
         has_entry = form.item in self.state.of_annotator(annotator.number)
         if has_entry and is_test_over(self.state, annotator, self.state.items[form.item].phase):
             raise NotYourItemError("the test is over, and its answers stay", found=form.item)
+        phases = self.row.project.task.phases
+        is_work = self.row.project.task.phase(self.state.items[form.item].phase).kind == "work"
+        if is_work and any(result_of_test(self.state, annotator, one.name) == "failed" for one in phases):
+            raise NotYourItemError("the test is not passed, and no items follow", found=form.item)
         if has_entry and form.action != "judge":
             return
         if form.action == "undo" or not self._may_judge(annotator, form.item, transaction, now):

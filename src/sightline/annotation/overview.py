@@ -294,7 +294,20 @@ def agreement_of(state: State, votes: Mapping[int, Votes], points: int) -> Agree
     growth = [
         AgreementPoint(count, _alpha(state, votes, shared[:count])) for count in _steps(len(shared), points)
     ]
-    return Agreement(len(shared), _alpha(state, votes, shared), growth)
+    alpha = _alpha(state, votes, shared)
+    if alpha.value is None:
+        alpha = replace(alpha, reason=_why_no_alpha(state, votes, shared))
+    return Agreement(len(shared), alpha, growth)
+
+
+def _why_no_alpha(state: State, votes: Mapping[int, Votes], shared: Sequence[int]) -> str | None:
+    if not state.project.task.decides:
+        return "free texts are not compared"
+    if not shared:
+        return "no item has two judgements"
+    if len({vote for number in shared for vote in votes[number].values()}) == 1:
+        return "all judgements are equal"
+    return None
 
 
 def alpha_of_votes(votes: Sequence[Sequence[Hashable]], clusters: Sequence[str]) -> MetricValue:

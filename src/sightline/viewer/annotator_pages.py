@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sightline.annotation.assignment import (
+    is_for,
     is_test_over,
     items_left,
     may_not_work,
@@ -77,7 +78,17 @@ def consent(viewer: Viewer, request: Request, fields: Fields) -> Response:
 
 
 def guidelines_page(viewer: Viewer, request: Request) -> Response:
-    return desk_of(viewer, request).page("task_guidelines_page.html", {})
+    desk = desk_of(viewer, request)
+    state, annotator = desk.state, desk.holder.annotator
+    phases = [one.name for one in state.project.task.phases if one.kind == "qualification"]
+    tests = {
+        name: (
+            sum(item.phase == name and is_for(item, annotator) for item in state.items.values()),
+            passing(state, annotator, name),
+        )
+        for name in phases
+    }
+    return desk.page("task_guidelines_page.html", {"tests": tests})
 
 
 def item_page(viewer: Viewer, request: Request) -> Response:

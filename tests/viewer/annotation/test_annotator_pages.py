@@ -341,6 +341,8 @@ def test_the_pages_of_a_test_say_its_rules(site: Site, visit: Visit) -> None:
     made, items = _questions("qualification")
     page = visit().begin(site.link(site.add(made, items, "AK", benchmark="contextual"), "AK"))
     assert "as expected are needed" in page.text
+    page_of_rules = page.client.get(page.path.rpartition("/")[0] + "/guidelines").text
+    assert "2 items, of which 2 must be answered as expected" in page_of_rules
     assert "an item that you skip or report counts as wrong" in page.text
 
 
@@ -351,6 +353,26 @@ def test_the_first_item_after_a_test_cannot_undo_the_test(site: Site, visit: Vis
     assert "What now?" in page.text
     assert 'id="undo"' not in page.text
     assert "Press U" not in page.text
+
+
+def test_who_fails_later_cannot_save_the_item_in_hand(site: Site, visit: Visit) -> None:
+    made, items = _questions("qualification")
+    row = site.add(made, items, "AK", benchmark="contextual")
+    page = visit().begin(site.link(row, "AK"))
+    _respond(page, "Second left, up to the church.")
+    owner = visit().open(f"/?token={TOKEN}").open(f"/projects/{row.number}/answers")
+    assert "A rejection in the test ends the work" in owner.text
+    form = {"item": "1", "response": "Second left, up to the church."}
+    owner.send(form | {"form": "1", "action": "accept"}, f"/projects/{row.number}/answers")
+    page.open(f"/annotate/{row.number}/item")
+    assert "What now?" in page.text
+    owner.send(form | {"form": "2", "action": "reject"}, f"/projects/{row.number}/answers")
+    before = len(site.log(row))
+    page.judge(f_answer="I wait.")
+    assert page.status == 403
+    assert "The test is not passed" in page.text
+    assert "I wait." in page.text
+    assert len(site.log(row)) == before
 
 
 @pytest.mark.parametrize(("action", "follows"), [("accept", True), ("reject", False)])

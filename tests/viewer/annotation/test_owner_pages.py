@@ -167,6 +167,13 @@ def test_the_owner_settles_items_without_a_decision(site: Site, owner: Visitor, 
     assert _post(page, f"/projects/{row.number}/items/99", **{"form": form, "f-verdict": "1"}) == 404
 
 
+def test_the_page_says_why_equal_judgements_have_no_alpha(site: Site, owner: Visitor, visit: Visit) -> None:
+    row = site.add(task("rate"), responses(site.folder, 4), "AK", "BR", annotators=2)
+    _judge_all(site, row, visit, {"AK": set(), "BR": set()})
+    page = owner.open(f"/projects/{row.number}")
+    assert "There is no chart: all judgements are equal." in page.text
+
+
 def test_a_project_without_answers_has_no_page_to_compare_them(rating: ProjectRow, owner: Visitor) -> None:
     assert owner.open(f"/projects/{rating.number}/answers").status == 404
 
