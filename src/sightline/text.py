@@ -16,7 +16,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -277,9 +277,11 @@ def decode_toml(
         return msgspec.convert(tomllib.loads(text), kind)
 
 
-def json_records(content: bytes, path: Path) -> Records:
-    """Decode a JSON list, JSON Lines, or one JSON object."""
+def json_records(content: bytes, path: Path, *, keys_once: bool = False) -> Records:
+    """Decode a JSON list, JSON Lines, or one JSON object; with `keys_once`, refuse doubled keys."""
     if content.lstrip().startswith(b"["):
+        if keys_once:
+            _refuse_doubled_keys_of_entries(content, path)
         return [_object(f"entry {n}", entry, path) for n, entry in enumerate(_whole(content, path), 1)]
     lines = [(n, line) for n, line in enumerate(content.splitlines(), 1) if line.strip()]
     rows: Records = []
@@ -289,7 +291,12 @@ def json_records(content: bytes, path: Path) -> Records:
         except ValueError:
             if rows:
                 raise _broken(line, path, number) from None
-            return [_object("entry 1", _whole(content, path), path)]
+            entry = _object("entry 1", _whole(content, path), path)
+            if keys_once:
+                refuse_doubled_keys(content, "entry 1", path)
+            return [entry]
+        if keys_once:
+            refuse_doubled_keys(line, f"line {number}", path)
     return rows
 
 
@@ -305,6 +312,36 @@ def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Pa
         raise UserError(text, file=path, record=f"line {number}", field=field) from None
     except (ValueError, RecursionError):
         raise _broken(line, path, number) from None
+
+
+_KEYS = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:', re.DOTALL)
+"""The keys of JSON, and what looks like one in its texts."""
+
+
+def refuse_doubled_keys(content: bytes, record: str | None, path: Path) -> None:
+    """Refuse JSON in which an object has one key twice, at any depth: a reader takes one of its values."""
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            doubled = next(name for name in names if names.count(name) > 1)
+            raise UserError("occurs twice", file=path, record=record, field=doubled, expected="each key once")
+
+    names = _KEYS.findall(content)
+    if len(set(names)) < len(names) or any(b"\\" in name for name in names):
+        json.loads(content, object_pairs_hook=check, parse_int=_integer)
+
+
+def _refuse_doubled_keys_of_entries(content: bytes, path: Path) -> None:
+    try:
+        entries = msgspec.json.decode(content, type=list[msgspec.Raw])
+    except UNDECODABLE:
+        # It has NaN or a number that is too large, or is no JSON, which is said where it is read.
+        with suppress(*UNDECODABLE):
+            refuse_doubled_keys(content, None, path)
+        return
+    for number, entry in enumerate(entries, 1):
+        refuse_doubled_keys(bytes(entry), f"entry {number}", path)
 
 
 def unknown_field(name: str, known: Iterable[str], path: Path, record: str) -> UserError:

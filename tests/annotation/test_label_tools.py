@@ -133,6 +133,27 @@ def test_each_export_of_label_studio_is_read_with_its_annotators(store: Annotati
     assert (again.added, again.known) == (0, 5)
 
 
+def test_annotators_of_json_min_may_be_objects_as_in_json(store: AnnotationStore, tmp_path: Path) -> None:
+    """Some servers write the user, others only its number."""
+    users: dict[int, object] = {1: {"id": 1, "email": "anna@x.org"}, 2: {"id": 2}}
+    rows = json.loads((WRITTEN / "label-studio-1.23.2-min.json").read_text())
+    for row in rows:
+        row["annotator"] = users.get(row.get("annotator"))
+    file = tmp_path / "min.json"
+    file.write_text(json.dumps(rows))
+    assert read(store, file) == named("anna@x.org", "2", FIRST, SECOND, CHANGED_BY_SECOND)
+
+
+def test_an_annotator_of_json_min_of_another_kind_is_named(store: AnnotationStore, tmp_path: Path) -> None:
+    rows = json.loads((WRITTEN / "label-studio-1.23.2-min.json").read_text())
+    file = tmp_path / "min.json"
+    for wrong in ({"email": ["anna"]}, ["anna"]):
+        rows[0]["annotator"] = wrong
+        file.write_text(json.dumps(rows))
+        with pytest.raises(UserError, match=r"min\.json, record entry 1, field annotator: is not a text"):
+            imported(store, file)
+
+
 def test_the_exports_of_label_studio_are_one_set_of_annotators(store: AnnotationStore) -> None:
     files = sorted(WRITTEN.glob("label-studio-*"))
     assert len(files) == 4

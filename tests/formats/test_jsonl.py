@@ -17,7 +17,7 @@ from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
 from sightline.formats.jsonl import answer_line, read_outcomes, write_answers
 from sightline.formats.other_tools import read_predictions
-from sightline.formats.prediction import Prediction
+from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.types import Outcome, Usage
 
 CONTRACT = [
@@ -264,3 +264,43 @@ def test_a_broken_plain_line_is_named(tmp_path: Path, broken: dict[str, object],
     with pytest.raises(UserError) as caught:
         read(tmp_path / "f.jsonl", {"id": "test-1", "response": "A"}, broken)
     assert f"{tmp_path / 'f.jsonl'}, {said}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        (
+            '{"id": "1", "response": "A"}\n{"id": "2", "response": "A", "response": "B"}',
+            "line 2, field response",
+        ),
+        ('{"id": "1", "response": "A"}\n{"id": "2", "response": "A", "\\u0069d": "3"}', "line 2, field id"),
+        ('{"id": "1", "response": {"text": "A", "text": "B"}}', "line 1, field text"),
+        ('{"id": "1", "response": "A",\n"response": "B"}', "entry 1, field response"),
+        (
+            '[{"id": "1", "response": "A"},\n{"id": "2", "response": "A", "response": "B"}]',
+            "entry 2, field response",
+        ),
+        ('{"id": "1", "response": "A", "response": "B", "loss": NaN}', "line 1, field response"),
+        ('[{"id": "1", "response": "A", "response": "B", "loss": NaN}]', "field response"),
+    ],
+)
+def test_an_answer_with_one_key_twice_is_refused_as_in_a_groups_file(
+    tmp_path: Path, content: str, where: str
+) -> None:
+    file = tmp_path / "answers.jsonl"
+    file.write_text(content)
+    with pytest.raises(UserError, match=f"{where}: occurs twice; .*each key once"):
+        read_predictions(file, AnswerFiles(), setting="v")
+
+
+@pytest.mark.parametrize("form", ["{0}\n{1}", "[{0}, {1}]"])
+def test_one_key_in_several_objects_or_in_a_text_is_no_doubled_key(tmp_path: Path, form: str) -> None:
+    digits = "9" * 5000
+    first = json.dumps(
+        {"id": "1", "response": '{"a": 1, "a": 2}', "x": {"id": 3}, "y": [{"id": 4}, {"id": 5}]}
+    )
+    second = f'{{"id": "2", "response": "A", "x": {{"id": {digits}}}, "loss": NaN}}'
+    file = tmp_path / "answers.jsonl"
+    file.write_text(form.format(first, second))
+    found = read_predictions(file, AnswerFiles(), setting="v")
+    assert [one.response for one in found] == ['{"a": 1, "a": 2}', "A"]

@@ -116,12 +116,18 @@ def _of_label_studio(state: State, location: RecordLocation, record: Mapping[str
             texts = _texts(found, f"annotations.result.{name}", location)
             given.setdefault(name, []).extend(_values(state, name, texts))
         by, last = annotation.get("completed_by"), annotation.get("updated_by")
-        number, name = (by.get("id"), by.get("email") or by.get("id")) if isinstance(by, dict) else (by, by)
-        annotator = optional_text(name, "annotations.completed_by", location)
+        number = by.get("id") if isinstance(by, dict) else by
+        annotator = _user(by, "annotations.completed_by", location)
         # "Update" changes the annotation of somebody else, and leaves it in the name of that annotator.
         is_changed = isinstance(number, int) and isinstance(last, int) and number != last
         item = _item(record["data"].get("item"), "data.item", location)
         yield Filled(location.record, item, annotator, given, f"user {last}" if is_changed else "")
+
+
+def _user(by: object, field: str, location: RecordLocation) -> str:
+    """A user of Label Studio: a number, an address, or an object with both, of which the address counts."""
+    name = by.get("email") or by.get("id") if isinstance(by, dict) else by
+    return optional_text(name, field, location)
 
 
 def _of_label_studio_row(
@@ -142,7 +148,7 @@ def _of_label_studio_row(
         texts = [text for cell in cells for text in _texts(cell, name, location)]
         given[name] = _values(state, name, texts)
     # The CSV export writes an annotator that it does not know as Python does.
-    by = optional_text(record["annotator"], "annotator", location)
+    by = _user(record["annotator"], "annotator", location)
     item = _item(record.get("item"), "item", location)
     yield Filled(location.record, item, "" if by == "None" else by, given)
 

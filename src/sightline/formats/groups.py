@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
-import re
 import shutil
 import tempfile
 from array import array
@@ -28,7 +26,7 @@ from sightline.formats.prediction import RecordLocation, plain_reply
 from sightline.scoring.chosen import read_choice
 from sightline.scoring.mentions import LETTERS, may_carry_labels
 from sightline.scoring.text import in_one_spelling
-from sightline.text import decode_line
+from sightline.text import decode_line, refuse_doubled_keys
 from sightline.types import Labels
 
 ORIGINAL = "original"
@@ -379,27 +377,9 @@ def _lines(file: IO[bytes], path: Path, offset: int = 0) -> Iterator[_Line]:
                 line = _decode(content)
             except ValueError:
                 line = decode_line(_decode, content.rstrip(b"\r\n"), number, path, GroupLine)
-            _refuse_doubled_keys(content, number, path)
+            refuse_doubled_keys(content, f"line {number}", path)
             yield _Line(number, offset, line)
         offset += len(raw)
-
-
-_KEYS = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:', re.DOTALL)
-"""The keys of JSON, and what looks like one in its texts."""
-
-
-def _refuse_doubled_keys(content: bytes, number: int, path: Path) -> None:
-    """Refuse a line in which an object has one key twice, at any depth: a reader takes one of its values."""
-
-    def check(pairs: list[tuple[str, object]]) -> None:
-        names = [name for name, _ in pairs]
-        if doubled := next((name for name in names if names.count(name) > 1), None):
-            record = f"line {number}"
-            raise UserError("occurs twice", file=path, record=record, field=doubled, expected="each key once")
-
-    names = _KEYS.findall(content)
-    if len(set(names)) < len(names) or any(b"\\" in name for name in names):
-        json.loads(content, object_pairs_hook=check)
 
 
 @contextmanager

@@ -437,7 +437,7 @@ def read_predictions(
 def _of_layout(content: bytes, source: PredictionFile, columns: Mapping[str, str]) -> list[Prediction]:
     """Read records or a table in the layout that its fields show."""
     if content.lstrip()[:1] in (b"{", b"["):
-        rows = _named(json_records(content, source.path), columns, source.path)
+        rows = _named(json_records(content, source.path, keys_once=True), columns, source.path)
         layout = _layout([record for _, record in rows], source)
         found = layout.read(rows, source)
         # A benchmark's released files hold texts: "null" is what a model wrote there.
