@@ -314,8 +314,8 @@ def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Pa
         raise _broken(line, path, number) from None
 
 
-_KEYS = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:', re.DOTALL)
-"""The keys of JSON, and what looks like one in its texts."""
+_STRINGS = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?', re.DOTALL)
+"""The strings of JSON, and the colon behind a key. Each is passed once, whatever quotes it holds."""
 
 
 def refuse_doubled_keys(content: bytes, record: str | None, path: Path) -> None:
@@ -327,7 +327,7 @@ def refuse_doubled_keys(content: bytes, record: str | None, path: Path) -> None:
             doubled = next(name for name in names if names.count(name) > 1)
             raise UserError("occurs twice", file=path, record=record, field=doubled, expected="each key once")
 
-    names = _KEYS.findall(content)
+    names = [name for name, colon in _STRINGS.findall(content) if colon]
     if len(set(names)) < len(names) or any(b"\\" in name for name in names):
         json.loads(content, object_pairs_hook=check, parse_int=_integer)
 
