@@ -447,6 +447,14 @@ def test_a_failure_is_known_by_its_status_and_words(status: int, words: str, kin
     assert failure_of_status("host", status, words.encode(), {}).kind == kind
 
 
+def test_a_server_error_that_says_images_are_not_supported_is_lasting() -> None:
+    """The words of llama.cpp's server for a model without an image encoder."""
+    words = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+    body = json.dumps({"error": {"code": 500, "message": words, "type": "server_error"}}).encode()
+    assert failure_of_status("host", 500, body, {}).kind == "permanent"
+    assert failure_of_status("host", 500, b"out of memory", {}).kind == "transient"
+
+
 def test_an_account_without_money_is_no_lack_of_room() -> None:
     failure = failure_of_status(
         "host", 429, b'{"error": {"code": "insufficient_quota"}}', {"retry-after": "1"}

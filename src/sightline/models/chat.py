@@ -126,6 +126,8 @@ _STATUSES = (
 # 401, 403 and 404 too: the server answered before, so its key or model is unavailable for a while.
 _PASSING = (401, 403, 404, 408, 409, 425, 429)
 _TOO_LARGE_FOR_QUOTA = "request too large"
+_NO_IMAGES = "image input is not supported"
+"""llama.cpp's words for a model without an image encoder (tools/server, b11549), with status 500."""
 
 _MAX_NAME = 200
 """The most characters of a model's version or of a finish reason that are kept."""
@@ -292,6 +294,8 @@ def _failure(status: int, words: str, message: str, pause: float | None) -> Fail
         return Failure("transient", message, status=402)
     if status == 429 and _TOO_LARGE_FOR_QUOTA in words:
         return Failure("blocked", message, status=413)
+    if status == 500 and _NO_IMAGES in words:
+        return Failure("permanent", message, status=400)
     is_filtered = any(sign in words for sign in _FILTERED)
     if status < 400 or status >= 500 or (status in _PASSING and not (status == 403 and is_filtered)):
         return Failure("transient", message, pause, status)
