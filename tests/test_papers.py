@@ -31,7 +31,6 @@ IMPORTS = {
 NAMES = {
     "annotation/records.py": "registers the writers of records as strings",
     "annotation/task.py": "the kinds of records that a declaration may name",
-    "cli/build_images.py": "scenes makes data in the layout of the benchmark that the user names",
     "cli/quickstart.py": "runs the benchmarks on synthetic data",
     "interop/inspect_tasks.py": "inspect_ai finds a task for each benchmark by its function's name",
 }

@@ -146,7 +146,7 @@ def test_what_fails_every_time_is_listed_and_asked_again_by_the_same_command(
 ) -> None:
     """A server of which everything fails for a while is given up; nothing of it counts as an answer."""
     server, data = mock("--fail-rate", 1.0, "--fail-codes", "500,-1,-2"), iibench_folder(60)
-    words = _words(server, data)
+    words = _words(server, data, "--concurrency", 64)
     status, out, err = start(*words).end()
     assert status == 1
     assert json.loads(out)["errors"] == 60
