@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sightline.annotation.state import State
+from sightline.annotation.state import State, same_answer
 from sightline.annotation.task import ADJUDICATOR, Task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project, Values, as_given, is_asked
 from sightline.benchmarks.registry import benchmark
@@ -293,14 +293,14 @@ def answers_to_compare(state: State, annotators: Sequence[Annotator]) -> list[An
     """List the answers that the owner compares: undecided ones first, and those of tests before training."""
     if state.project.task.produces != "answers":
         return []
-    found: dict[tuple[int, str], AnswerToCompare] = {}  # by item and folded response
+    found: dict[tuple[int, str], AnswerToCompare] = {}
     for one in judgements(state, annotators):
         item, response = one.item, response_of(one.item, one.entry.values)
         if not item.expected or is_expected(item.expected, one.entry.values):
             continue
         if _by_rules(state.project, item, response) not in ("undecided", "unscored"):
             continue
-        address = item.number, folded(response).strip()
+        address = same_answer(item.number, response)
         before = found.get(address)
         names = (*(before.names if before else ()), one.name)
         accepted = state.is_accepted(item.number, response)

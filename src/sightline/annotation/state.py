@@ -42,7 +42,8 @@ class State:
         after._consented |= {entry.annotator for entry in entries if entry.action == "consent"}
         compared = [entry for entry in entries if entry.action in ("accept", "reject")]
         after._accepted = self._accepted | {
-            _answer(entry.item, str(entry.values[RESPONSE])): entry.action == "accept" for entry in compared
+            same_answer(entry.item, str(entry.values[RESPONSE])): entry.action == "accept"
+            for entry in compared
         }
         acted = [entry for entry in entries if entry.action not in ("consent", "accept", "reject")]
         after._by_item = _copied(self._by_item, {entry.item for entry in acted})
@@ -103,7 +104,7 @@ class State:
 
     def is_accepted(self, item: int, response: str) -> bool | None:
         """Whether the owner accepts an answer to an item with known values; None if undecided."""
-        return self._accepted.get(_answer(item, response))
+        return self._accepted.get(same_answer(item, response))
 
     def of_item(self, item: int) -> Mapping[int, Entry]:
         """The entries that count of an item."""
@@ -132,7 +133,8 @@ def _is(entry: Entry | None, action: str) -> bool:
     return entry is not None and entry.action == action
 
 
-def _answer(item: int, response: str) -> tuple[int, str]:
+def same_answer(item: int, response: str) -> tuple[int, str]:
+    """What is equal for answers to one item that the owner decides as one."""
     return item, folded(response).strip()
 
 

@@ -339,9 +339,7 @@ def aggregate(
 
     if panel.judges and panel.reads_a_sample:
         # Clusters that nobody was asked about do not count, also where their cases need no human.
-        own = [metric for metric in metrics if metric.judged is not None and metric.judged != SIMILAR]
-        labelled = panel.labelled_clusters(scored(), own)
-        metrics = [_within(metric, labelled.get(metric.name)) for metric in metrics]
+        metrics = _where_labelled(metrics, panel, collected.groups())
     tallied = tally(groups(), metrics, stretches)
     by_judge, corrected = _metrics_by_judge(description, panel, scored, replies, stretches)
     values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
@@ -436,14 +434,19 @@ def _metrics_by_judge(
         )
         own = [metric for metric in metrics if decides(judge, metric.judged)]
         if isinstance(judge, HumanJudge):
-            labelled = alone.labelled_clusters(groups(), own)
-            own = [_within(metric, labelled.get(metric.name)) for metric in own]
+            own = _where_labelled(own, alone, groups())
         judged = (one.group for one in alone.judge(groups(), replies) if one.group.sent)
         tallied = [value for value in tally(judged, own, stretches) if value.subset == "all"]
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied]
         if humans and judge not in humans:
             corrected += corrected_values(alone, judge, humans, own, groups, replies, tallied)
     return values, corrected
+
+
+def _where_labelled(metrics: Sequence[Metric], panel: JudgePanel, groups: Iterable[Group]) -> list[Metric]:
+    """The metrics over the clusters that the humans of a panel labelled, of those with open cases."""
+    labelled = panel.labelled_clusters(groups, metrics)
+    return [_within(metric, labelled.get(metric.name)) for metric in metrics]
 
 
 def _within(metric: Metric, clusters: Collection[str] | None) -> Metric:
