@@ -55,6 +55,7 @@ def test_progress_shows_training_only_after_the_data_are_checked(
     assert told[3:] == [("checking", 24), ("training", 6)]
 
 
+@pytest.mark.slow
 def test_the_command_trains_and_run_uses_it(
     folder: Folder, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -129,6 +129,7 @@ def test_two_processes_and_another_run_make_the_same_files(coco: Path, tmp_path:
         assert content(out) == content(one)
 
 
+@pytest.mark.slow
 def test_another_seed_makes_other_maskings(masked: Path, coco: Path, tmp_path: Path) -> None:
     assert main(words(coco, tmp_path / "other", "--seed", "1", "--limit", "1")) == 0
     ours = [line.labels for line in read_groups(tmp_path / "other" / "groups.jsonl")]

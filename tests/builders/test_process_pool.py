@@ -74,8 +74,9 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
     return [int(one) for one in children if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="workers are found in /proc")
-@pytest.mark.parametrize("least", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 38)), 12])
+@pytest.mark.parametrize("least", [1, 12, 38])
 def test_after_kill_9_no_worker_is_left_and_the_same_command_gives_the_bytes_of_an_undisturbed_run(
     many: Path, tmp_path: Path, least: int
 ) -> None:

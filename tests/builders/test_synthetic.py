@@ -317,6 +317,7 @@ def test_an_unknown_shape_is_an_error() -> None:
         render(Scene((Thing("unicorn", (0.5, 0.5), 0.5),)))
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_same_folders_as_the_python_functions(tmp_path: Path) -> None:
     out = tmp_path / "scenes"
     words = ["--out", str(out), "--count", "3", "--seed", "5", "--benchmark", "codis", "--benchmark", "mmr3"]

@@ -281,6 +281,7 @@ def test_a_broken_image_is_an_error_of_its_probes_and_sends_no_request(codis: Pa
     assert len(Pure.seen) == 2 * (48 - 4)
 
 
+@pytest.mark.slow
 def test_a_group_cut_by_a_limit_is_not_counted(codis: Path) -> None:
     assert counted(evaluate("codis", data=codis, limit=5))["samples"] == 2
 

@@ -72,6 +72,7 @@ def test_refusals_and_lines_agree_with_the_labels() -> None:
     _check("mask_lines.jsonl", lambda line: names_lines(line["output"], "3"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "missed_today"),
     [

@@ -183,6 +183,7 @@ def far(found: Pixels, right: Pixels) -> int:
     return int(np.abs(found.astype(int) - right.astype(int)).max())
 
 
+@pytest.mark.slow
 def test_every_kind_of_image_is_the_same_picture_for_every_model(
     tmp_path: Path,
     endpoint: tuple[str, dict[str, tuple[str, bytes]]],

@@ -547,6 +547,7 @@ def test_an_option_after_the_last_letter_is_chosen_by_its_text() -> None:
     assert read_choice("number 28", options).position == 28
 
 
+@pytest.mark.slow
 def test_on_released_answers_it_reads_what_the_released_script_reads(shared: Path) -> None:
     read = 0
     for file in sorted((shared / "data/iibench/released").glob("*.jsonl.gz")):

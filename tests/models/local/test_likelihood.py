@@ -124,6 +124,7 @@ def test_windows_one_after_another_are_as_likely_as_by_plain_passes(
         assert len({round(mean, 4) for means in expected.values() for mean in means}) > len(FEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_two_threads_do_not_change_each_other_s_likelihoods(
     name: str, folder: Folder, images: list[ImageRef], shapes: list[ImageRef], asking: Asking
