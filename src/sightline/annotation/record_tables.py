@@ -38,6 +38,7 @@ from sightline.errors import UserError
 from sightline.formats.files import json_digest, write_atomically
 from sightline.formats.tables import csv_bytes
 from sightline.metrics.statistics import clustered_mean
+from sightline.reporting.table import interval_text
 from sightline.text import indented_json
 from sightline.types import ImageRef, MetricValue
 
@@ -249,9 +250,9 @@ def _share(reviewed: Sequence[ReviewedLine]) -> str:
     share = share_right(reviewed)
     if share.value is None:
         return f"no share of right lines: {share.reason}"
-    limits = "" if share.low is None else f" [{share.low:.1f}, {share.high:.1f}]"
+    value = f"{share.value:.1f} % {interval_text(share.low, share.high)}".rstrip()
     published = "".join(f" (published: {one.value:g} %)" for one in share.published or ())
-    return f"{share.value:.1f} %{limits} of {share.n:,} decided lines are right{published}"
+    return f"{value} of {share.n:,} decided lines are right{published}"
 
 
 def _reviewed(request: RecordsRequest, item: Item, line: TableLine) -> ReviewedLine:

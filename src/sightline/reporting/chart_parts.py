@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from sightline.reporting.notes import published_notes
-from sightline.reporting.table import DECIMALS
+from sightline.reporting.table import interval_text, number_text
 from sightline.text import for_plot
-from sightline.types import PERCENT, MetricValue, Range, Unit, is_approximate
+from sightline.types import PERCENT, MetricValue, Range, Unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,12 +96,9 @@ def shared_figures(values: Sequence[ChartValue]) -> list[tuple[str, float, str, 
 def value_words(metric: MetricValue, *, sign: bool = False) -> str:
     if metric.value is None:
         return "–"
-    form = f"{'+' if sign else ''}.{DECIMALS[metric.unit]}f"
-    words = f"{metric.value:{form}}"
-    if metric.low is not None and metric.high is not None:
-        mark = "~" if is_approximate(metric.interval) else ""
-        words += f" {mark}[{metric.low:{form}}, {metric.high:{form}}]"
-    return words.replace("-", "\N{MINUS SIGN}")
+    number = number_text(metric.value, metric.unit, sign=sign)
+    interval = interval_text(metric.low, metric.high, metric.unit, metric.interval, sign=sign)
+    return f"{number} {interval}".rstrip().replace("-", "\N{MINUS SIGN}")
 
 
 def n_words(metrics: Iterable[MetricValue]) -> str:

@@ -45,6 +45,7 @@ from sightline.reporting.table import (
     clusters_cell,
     heading,
     n_cell,
+    number_text,
     value_cell,
 )
 from sightline.reporting.tables import leading_metrics
@@ -242,7 +243,7 @@ def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
 def each_pair(comparison: Comparison, change: MetricValue) -> str:
     place = (change.metric, change.subset)
     values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
-    return " ".join("-" if value is None else f"{value:+z.1f}" for value in values)
+    return " ".join("-" if value is None else number_text(value, sign=True) for value in values)
 
 
 def _decides(tests: int) -> list[str]:

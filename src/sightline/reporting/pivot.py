@@ -31,7 +31,7 @@ from sightline.reporting.notes import (
     undecided_note,
     value_notes,
 )
-from sightline.reporting.table import Cell, Column, ReportTable, Spread, heading
+from sightline.reporting.table import Cell, Column, ReportTable, Value, estimate, heading
 from sightline.reporting.tables import leading_metrics, markdown
 from sightline.text import for_markdown
 from sightline.types import MetricValue, PublishedValue, Result, subset_name
@@ -251,7 +251,7 @@ def _column(block: _Block, name: str, differences: bool) -> Column:
     return Column("spread", heading(*block.head, name), f"{block.key} {name}".strip(), differences)
 
 
-_Cells = dict[tuple[_Block, str], Spread]
+_Cells = dict[tuple[_Block, str], Value]
 """The numbers of a row by block and metric."""
 
 
@@ -260,9 +260,7 @@ def _measured_rows(runs: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
     for run in runs:
         cells = rows.setdefault(run.row, {})
         for name, metric in run.metrics.items():
-            cells[run.block, name] = Spread(
-                metric.value, metric.low, metric.high, metric.unit, metric.interval
-            )
+            cells[run.block, name] = estimate(metric)
     return rows
 
 
@@ -285,12 +283,12 @@ def _shown_table(runs: Sequence[_RunMetrics]) -> str | None:
 def _published_rows(runs: Sequence[_RunMetrics], table: str | None) -> dict[_Row, _Cells]:
     """The rows of a table of the paper, each with a second one, marked '*', for figures that are not
     comparable."""
-    figures: dict[tuple[str, str, _Row], dict[tuple[_Block, str], list[tuple[PublishedValue, Spread]]]] = {}
+    figures: dict[tuple[str, str, _Row], dict[tuple[_Block, str], list[tuple[PublishedValue, Value]]]] = {}
     for run in runs:
         for name, metric in run.metrics.items():
             for figure in _of_table(metric, table):
                 row_figures = figures.setdefault((figure.row, table or "", run.row[1:]), {})
-                cell = Spread(figure.value, unit=metric.unit)
+                cell = Value(figure.value, unit=metric.unit)
                 row_figures.setdefault((run.block, name), []).append((figure, cell))
     rows: dict[_Row, _Cells] = {}
     for (row, printed, label), row_figures in figures.items():

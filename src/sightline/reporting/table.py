@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from functools import cache
-from itertools import groupby, zip_longest
+from itertools import groupby
 from typing import IO, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from rich import box
+from rich.cells import cell_len
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
 from sightline.errors import hide_secrets, visible, visible_lines
 from sightline.text import for_csv, for_json, print_line
@@ -27,26 +28,7 @@ from sightline.types import IntervalMethod, MetricValue, PublishedValue, Unit, i
 
 
 class Value(Struct, frozen=True):
-    """A number of this run with its 95 % CI and the method of that; None if it is undefined, or has no
-    interval."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    unit: Unit = "percent"
-    interval: IntervalMethod | None = None
-
-
-class PublishedCell(Struct, frozen=True):
-    """A figure of a paper; `difference` is this run's value minus it."""
-
-    figure: PublishedValue
-    difference: float | None
-    unit: Unit = "percent"
-
-
-class Spread(Struct, frozen=True):
-    """A number of one run among several, short enough for a wide table.
+    """A number of a run with its 95 % CI and the method of that; None if it is undefined, or has no interval.
 
     `difference` is the distance from the number in the first half of the row; None if there is none.
     """
@@ -59,13 +41,21 @@ class Spread(Struct, frozen=True):
     difference: float | None = None
 
 
+class PublishedCell(Struct, frozen=True):
+    """A figure of a paper; `difference` is this run's value minus it."""
+
+    figure: PublishedValue
+    difference: float | None
+    unit: Unit = "percent"
+
+
 class PValue(Struct, frozen=True):
     """A p-value, 0-1; None if its test is undefined."""
 
     value: float | None
 
 
-Cell = str | int | float | Value | PublishedCell | Spread | PValue | None
+Cell = str | int | float | Value | PublishedCell | PValue | None
 """A bare number is a count, None an empty cell."""
 
 
@@ -94,11 +84,18 @@ def heading(*lines: str) -> str:
 
 def visible_table(table: ReportTable) -> ReportTable:
     """A table for a display: all texts as a reader sees them."""
+
+    def head(text: str) -> str:
+        return "\n".join(line.strip() for line in visible_lines(text).split("\n"))
+
     return ReportTable(
-        visible(table.title),
-        tuple(replace(column, head=visible_lines(column.head)) for column in table.columns),
-        tuple(tuple(visible(cell) if isinstance(cell, str) else cell for cell in row) for row in table.rows),
-        tuple(map(visible, table.notes)),
+        visible(table.title).strip(),
+        tuple(replace(column, head=head(column.head)) for column in table.columns),
+        tuple(
+            tuple(visible(cell).strip() if isinstance(cell, str) else cell for cell in row)
+            for row in table.rows
+        ),
+        tuple(visible(note).strip() for note in table.notes),
     )
 
 
@@ -116,11 +113,13 @@ def build_table(
     )
 
 
+def estimate(metric: MetricValue) -> Value:
+    return Value(metric.value, metric.low, metric.high, metric.unit, metric.interval)
+
+
 def value_cell(metric: MetricValue | None) -> Cell:
     """The cell of a value with its interval; empty for None."""
-    if metric is None:
-        return None
-    return Value(metric.value, metric.low, metric.high, metric.unit, metric.interval)
+    return None if metric is None else estimate(metric)
 
 
 def n_cell(metric: MetricValue | None) -> Cell:
@@ -151,27 +150,67 @@ DECIMALS: dict[Unit, int] = {"percent": 1, "points": 1, "number": 3}
 LEAST_P_VALUE = 0.001
 """Smaller p-values are printed as smaller than this."""
 
+MARKS = ("*", "†")
+"""The marks of published figures."""
+
+
+def number_text(value: float, unit: Unit = "percent", *, sign: bool = False) -> str:
+    """A rounded number; nothing has a minus if it rounds to zero."""
+    return f"{value:{'+' if sign else ''}z.{DECIMALS[unit]}f}"
+
+
+def interval_text(
+    low: float | None,
+    high: float | None,
+    unit: Unit = "percent",
+    method: IntervalMethod | None = None,
+    *,
+    sign: bool = False,
+) -> str:
+    """A confidence interval, with '~' if it is approximate; '' without bounds.
+
+    >>> interval_text(-1.8, 9.1, sign=True), interval_text(17.3, 25.7, method="wilson, approximate")
+    ('[-1.8, +9.1]', '~[17.3, 25.7]')
+    """
+    if low is None or high is None:
+        return ""
+    mark = "~" if is_approximate(method) else ""
+    return f"{mark}[{number_text(low, unit, sign=sign)}, {number_text(high, unit, sign=sign)}]"
+
+
+def p_value_text(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if value >= LEAST_P_VALUE else f"<{LEAST_P_VALUE}"
+
 
 def parts(cell: Cell, column: Column) -> tuple[str, ...]:
     """A cell as a reader sees it: rounded, in the parts that are aligned in a column.
 
-    A value and its interval, with '~' if approximate; a published figure with its mark, and the difference; a
-    spread, its interval and its difference; otherwise one part.
+    A value, its interval and its difference; a published figure with its mark, and the difference; otherwise
+    one part.
 
     Returns:
         The parts; none for an empty cell.
     """
-    if isinstance(cell, PValue):
-        return _p_value_parts(cell)
-    if isinstance(cell, Value):
-        return _value_parts(cell)
-    if isinstance(cell, PublishedCell):
-        return _published_parts(cell, column.differences)
-    if isinstance(cell, Spread):
-        return _spread_parts(cell)
-    if cell is None:
-        return ()
-    return (cell if isinstance(cell, str) else f"{cell:,}",)
+    match cell:
+        case None:
+            return ()
+        case PValue(value):
+            return (p_value_text(value),)
+        case Value(value=None):
+            return ("-",)
+        case Value():
+            number = number_text(cell.value or 0.0, cell.unit)
+            difference = cell.difference
+            more = interval_text(cell.low, cell.high, cell.unit, cell.interval)
+        case PublishedCell():
+            number = f"{number_text(cell.figure.value, cell.unit)}{cell.figure.mark}"
+            difference, more = cell.difference if column.differences else None, ""
+        case _:
+            return (cell if isinstance(cell, str) else f"{cell:,}",)
+    change = "" if difference is None else f"({number_text(difference, cell.unit, sign=True)})"
+    return tuple(filter(None, (number, more, change)))
 
 
 def cell_text(cell: Cell, column: Column) -> str:
@@ -180,12 +219,7 @@ def cell_text(cell: Cell, column: Column) -> str:
     >>> cell_text(Value(2.0, 1.0, 4.1), Column("value", "value", ""))
     '2.0 [1.0, 4.1]'
     """
-    shown = parts(cell, column)
-    if isinstance(cell, Value | Spread) and cell.low is not None and cell.high is not None and len(shown) > 1:
-        decimals, mark = DECIMALS[cell.unit], "~" if is_approximate(cell.interval) else ""
-        interval = f"{mark}[{cell.low:z.{decimals}f}, {cell.high:z.{decimals}f}]"
-        shown = (shown[0], interval, *shown[2:])
-    return " ".join(shown)
+    return " ".join(parts(cell, column))
 
 
 def flat(table: ReportTable) -> list[dict[str, Any]]:
@@ -216,46 +250,6 @@ def json_text(tables: Sequence[ReportTable]) -> str:
     return for_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"
 
 
-def _value_parts(cell: Value) -> tuple[str, ...]:
-    decimals = DECIMALS[cell.unit]
-    if cell.value is None:
-        return ("-",)
-    return f"{cell.value:z.{decimals}f}", *_interval_parts(cell)
-
-
-def _published_parts(cell: PublishedCell, differences: bool) -> tuple[str, ...]:
-    decimals = DECIMALS[cell.unit]
-    figure = f"{cell.figure.value:z.{decimals}f}{cell.figure.mark}"
-    if cell.difference is None or not differences:
-        return (figure,)
-    return figure, f"({cell.difference:+z.{decimals}f})"
-
-
-def _spread_parts(cell: Spread) -> tuple[str, ...]:
-    decimals = DECIMALS[cell.unit]
-    if cell.value is None:
-        return ("-",)
-    return (
-        f"{cell.value:z.{decimals}f}",
-        *_interval_parts(cell),
-        *(() if cell.difference is None else (f"({cell.difference:+z.{decimals}f})",)),
-    )
-
-
-def _interval_parts(cell: Value | Spread) -> tuple[str, ...]:
-    if cell.low is None or cell.high is None:
-        return ()
-    mark = "~" if is_approximate(cell.interval) else ""
-    to, decimals = "-" if cell.low >= 0 else " to ", DECIMALS[cell.unit]
-    return (f"{mark}{cell.low:z.{decimals}f}{to}{cell.high:z.{decimals}f}",)
-
-
-def _p_value_parts(cell: PValue) -> tuple[str, ...]:
-    if cell.value is None:
-        return ("-",)
-    return (f"{cell.value:.3f}" if cell.value >= LEAST_P_VALUE else f"<{LEAST_P_VALUE}",)
-
-
 def _flat(column: Column, cell: Cell) -> dict[str, Any]:
     """One cell under flat names, which depend on the column alone."""
     if column.kind == "value":
@@ -269,7 +263,7 @@ def _flat(column: Column, cell: Cell) -> dict[str, Any]:
         found = cell.figure.value, cell.difference, cell.figure.comparable
         return dict(zip(names, found, strict=True))
     if column.kind == "spread":
-        spread = cell if isinstance(cell, Spread) else Spread(None)
+        spread = cell if isinstance(cell, Value) else Value(None)
         plain = {
             column.key: spread.value,
             f"{column.key} low": spread.low,
@@ -282,117 +276,192 @@ def _flat(column: Column, cell: Cell) -> dict[str, Any]:
 
 # -- Report tables and paragraphs in a terminal, and in files and pipes
 
-_STYLE_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")
-"""The variables by which rich styles text that goes to no terminal."""
+INDENT = 2
+"""The blanks before a note."""
 
-_WIDTH_OF_FILES = 80
+WIDTH_OF_FILES = 80
 """The width of lines where no standard stream is a terminal."""
+
+LONGEST_WORD = 30
+"""A longer word in a table may be broken in a terminal, an address first before the name of its model; files
+and pipes hold every word whole."""
 
 
 def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int | None = None) -> None:
     """Print tables and their notes.
 
     A table that is too wide wraps its texts between words, then moves intervals and differences below their
-    values, then is split into several. Words and numbers are never broken. In a terminal, addresses and very
-    long words lose their middle where they do not fit, and the rows of a table that is still too wide are
-    printed one below the other. Elsewhere every text is whole, and such a table is wider.
+    values, then is split into several. Numbers are never broken. In a terminal, the rows of a table that is
+    still too wide are printed one below the other; elsewhere such a table is wider.
 
     Args:
         file: The output, in colour if it supports colour; None is standard output.
         width: The width in characters; None asks the terminal.
     """
-    out = file or sys.stdout
-    if out.isatty() or any(os.environ.get(name) for name in _STYLE_VARIABLES):
-        _show_with_styles(tables, file, width)
-        return
-    # Files and pipes do without rich, whose import takes longer than writing the tables.
-    page = Page(width or _terminal_width(), shorten=False)
+    console = Console(file=file, width=width, highlight=False)
+    console.width = console.width or WIDTH_OF_FILES  # COLUMNS may be 0.
+    breaks = console.file.isatty()
     for table in map(visible_table, tables):
-        out.writelines(f"{line.text}\n" for line in _table_lines(table, page))
+        for part in _fitted(table, console.width, breaks=breaks):
+            _show_text(part.title, console, style="bold", breaks=breaks)
+            layout = _layout(part, console.width, breaks=breaks)
+            if layout.width <= console.width or not breaks:
+                console.print(WithoutPadding(_grid(part, layout, console.width)), crop=False)
+            else:
+                for nth, row in enumerate(part.rows):
+                    console.print(*[""] * (nth > 0), WithoutPadding(_stacked(part.columns, row)), sep="\n")
+            if part.notes:
+                console.print()
+            for note in part.notes:
+                _show_text(note, console, indent=INDENT, style="dim", breaks=breaks)
+            console.print()
 
 
 def show_paragraphs(paragraphs: Iterable[tuple[str, int]]) -> None:
-    """Print paragraphs on standard output: a line each; in a terminal, wrapped between words."""
-    in_terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns
+    """Print paragraphs on standard output, a line each; a terminal wraps them with this hanging indent."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     for text, indent in paragraphs:
         whole = hide_secrets(visible(text))
-        for line in wrapped(whole, width, shorten=True, indent=indent) if in_terminal else [whole]:
+        for line in textwrap.wrap(whole, width, subsequent_indent=" " * indent) if width else [whole]:
             print_line(line)
 
 
-def fitted(table: ReportTable, page: Page) -> list[ReportTable]:
-    """Split a table that is too wide, if each of its parts fits."""
-    if _layout(table, page):
-        return [table]
-    parts = _split(table, page)
-    return parts if all(_layout(part, page) for part in parts) else [table]
+def _show_text(text: str, console: Console, *, style: str, breaks: bool, indent: int = 0) -> None:
+    room = console.width - indent
+    if not breaks:
+        room = max([room, *map(cell_len, text.split())])
+    for line in Text(text, style).wrap(console, room):
+        line.rstrip()
+        console.print(Text(" " * indent) + line, soft_wrap=True)
 
 
-def _show_with_styles(tables: Iterable[ReportTable], file: IO[str] | None, width: int | None) -> None:
-    from rich.text import Text
+class _Shown(NamedTuple):
+    """A column as it is printed: its cells, the least width that breaks no word, and that of whole lines."""
 
-    console = Console(file=file, width=width)
-    page = Page(console.width, shorten=console.file.isatty())
-    for table in map(visible_table, tables):
-        for line in _table_lines(table, page):
-            console.print(Text(line.text, line.style), soft_wrap=True)
-
-
-def _terminal_width() -> int:
-    """The width that COLUMNS gives, or that of the terminal of any standard stream: a pager may be there."""
-    if (columns := os.environ.get("COLUMNS", "")).isdigit():
-        return int(columns) or _WIDTH_OF_FILES
-    for stream in (0, 1, 2):
-        with suppress(OSError):
-            return os.get_terminal_size(stream).columns or _WIDTH_OF_FILES
-    return _WIDTH_OF_FILES
+    column: Column
+    cells: Sequence[str]
+    least: int
+    most: int
 
 
-def _table_lines(table: ReportTable, page: Page) -> Iterator[Line]:
-    for part in fitted(table, page):
-        yield from (Line(line, "bold") for line in wrapped(part.title, page.width, shorten=page.shorten))
-        columns = _layout(part, page)
-        if columns is None and page.shorten:
-            yield from stacked_lines(part, page)
-        else:
-            yield from grid_lines(part, columns or text_columns(part, page, narrow=True), page)
-        yield Line("")
-        for note in part.notes:
-            for line in wrapped(note, page.width - len(GAP), shorten=page.shorten):
-                yield Line(GAP + line, "dim")
-        yield Line("")
+class _Layout(NamedTuple):
+    """The columns of a table, and the blanks between them."""
+
+    columns: Sequence[_Shown]
+    gap: int
+
+    @property
+    def width(self) -> int:
+        """The least width."""
+        return sum(column.least for column in self.columns) + self.gap * (len(self.columns) - 1)
 
 
-def _layout(table: ReportTable, page: Page) -> list[TextColumn] | None:
-    """The columns of the table as wide as they fit; None if they do not."""
-    for narrow in (False, True):
-        columns = text_columns(table, page, narrow=narrow)
-        if least_table_width(columns) <= page.width:
-            return columns
-    return None
+def _layout(table: ReportTable, width: int, *, breaks: bool) -> _Layout:
+    """The first layout that fits: parts of numbers beside each other, below, and below with narrow gaps."""
+    for between, gap in ((" ", 2), ("\n", 2), ("\n", 1)):
+        columns = [
+            _shown(column, [row[nth] for row in table.rows], between, names_rows=nth == 0, breaks=breaks)
+            for nth, column in enumerate(table.columns)
+        ]
+        layout = _Layout(columns, gap)
+        if layout.width <= width:
+            break
+    return layout
 
 
-def _split(table: ReportTable, page: Page) -> list[ReportTable]:
-    """The table in parts: as many of the columns of numbers as fit, in each."""
+def _shown(column: Column, cells: Sequence[Cell], between: str, *, names_rows: bool, breaks: bool) -> _Shown:
+    """A column; `between` separates the parts of numbers, which are never broken."""
+    words = _words(column.head, breaks=breaks) if between == "\n" else column.head.split("\n")
+    if column.kind != "text":
+        texts = aligned([parts(cell, column) for cell in cells], between)
+        head = min(_widest(words), LONGEST_WORD) if breaks else _widest(words)
+        width = max(head, _widest(line for text in texts for line in text.split("\n")))
+        return _Shown(
+            column,
+            ["\n".join(line.rjust(width) for line in text.split("\n")) for text in texts],
+            width,
+            width,
+        )
+    texts = [str(cell or "") for cell in cells]
+    if names_rows:  # What rows share stands once.
+        texts = ["" if nth and text == texts[nth - 1] else text for nth, text in enumerate(texts)]
+    everything = [column.head, *texts]
+    least = _widest(word for text in everything for word in _words(text, breaks=breaks))
+    most = _widest(line for text in everything for line in text.split("\n"))
+    return _Shown(column, texts, min(least, LONGEST_WORD) if breaks else least, most)
+
+
+def _grid(table: ReportTable, layout: _Layout, width: int) -> Table:
+    """The table; what the least widths leave of the width goes to the narrowest columns of texts."""
+    columns = layout.columns
+    widths = [column.least for column in columns]
+    for _ in range(width - layout.width):
+        below = [nth for nth, column in enumerate(columns) if widths[nth] < column.most]
+        if not below:
+            break
+        widths[min(below, key=widths.__getitem__)] += 1
+    grid = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, layout.gap - 1, 0, 0),
+        width=sum(widths) + layout.gap * (len(widths) - 1),
+    )
+    for shown, column_width in zip(columns, widths, strict=True):
+        head = _broken(shown.column.head, column_width)
+        head.justify = "left" if shown.column.kind == "text" else "right"
+        grid.add_column(head, width=column_width, overflow="fold")
+    for nth in range(len(table.rows)):
+        grid.add_row(*(_broken(one.cells[nth], room) for one, room in zip(columns, widths, strict=True)))
+    return grid
+
+
+def _words(text: str, *, breaks: bool) -> list[str]:
+    return (text.replace("#", "# ") if breaks else text).split()
+
+
+def _broken(text: str, width: int) -> Text:
+    """A text whose addresses are broken before their names if they do not fit: `http://host/v1#name`."""
+    return Text(text if _widest(text.split()) <= width else text.replace("#", "#\n"))
+
+
+def _stacked(columns: Sequence[Column], row: Sequence[Cell]) -> Table:
+    """A row as lines: the name of each column that has a value, and the value."""
+    grid = Table.grid("", "", padding=(0, 2, 0, 0))
+    grid.columns[0].overflow = grid.columns[1].overflow = "fold"
+    for column, cell in zip(columns, row, strict=True):
+        if text := cell_text(cell, column):
+            grid.add_row(Text(column.head.replace("\n", " ")), Text(text))
+    return grid
+
+
+def _fitted(table: ReportTable, width: int, *, breaks: bool) -> list[ReportTable]:
+    """Split a table that is too wide into parts with as many columns of numbers as fit, if each part fits."""
+
+    def fits(chosen: Sequence[int]) -> bool:
+        return _layout(_select(table, texts, chosen), width, breaks=breaks).width <= width
+
     texts = sum(column.kind == "text" for column in table.columns)
     numbers = range(texts, len(table.columns))
-    parts: list[list[int]] = [[]]
-    for _, block in groupby(numbers, lambda number: table.columns[number].head.split("\n")[:-1]):
-        whole_block = list(block)
-        fits = _layout(_select_columns(table, texts, whole_block), page)
-        for piece in [whole_block] if fits else [[number] for number in whole_block]:
-            if parts[-1] and not _layout(_select_columns(table, texts, [*parts[-1], *piece]), page):
-                parts.append([])
-            parts[-1] += piece
-    if len(parts) == 1:
+    if fits(numbers):
         return [table]
-    first, *middle, last = [_select_columns(table, texts, part) for part in parts]
-    continued = [*middle, replace(last, notes=table.notes)]
-    return [first, *(replace(part, title=f"{part.title} (continued)") for part in continued)]
+    chosen: list[list[int]] = [[]]
+    for _, block in groupby(numbers, lambda number: table.columns[number].head.split("\n")[:-1]):
+        whole = list(block)
+        for piece in [whole] if fits(whole) else [[number] for number in whole]:
+            if chosen[-1] and not fits([*chosen[-1], *piece]):
+                chosen.append([])
+            chosen[-1] += piece
+    if len(chosen) == 1 or not all(map(fits, chosen)):
+        return [table]
+    split = [_select(table, texts, piece) for piece in chosen]
+    first, *others = (replace(one, notes=()) for one in split)
+    others = [replace(one, title=f"{table.title} (continued)") for one in others]
+    return [first, *others[:-1], replace(others[-1], notes=table.notes)]
 
 
-def _select_columns(table: ReportTable, texts: int, chosen: Sequence[int]) -> ReportTable:
+def _select(table: ReportTable, texts: int, chosen: Sequence[int]) -> ReportTable:
+    """The columns of texts and these; rows without any of these are left out."""
     columns = tuple(table.columns[number] for number in (*range(texts), *chosen))
     rows = tuple(
         (*row[:texts], *(row[number] for number in chosen))
@@ -402,286 +471,25 @@ def _select_columns(table: ReportTable, texts: int, chosen: Sequence[int]) -> Re
     return ReportTable(table.title, columns, rows)
 
 
-# -- The columns of a report table as lines of text: how wide each column is, and where texts are broken
-
-GAP = "  "
-"""What separates two columns."""
-
-NARROWEST_HEAD = 8
-"""Headings of numbers are broken into lines of at least this width."""
-
-
-class Page(NamedTuple):
-    """Where a table is printed."""
-
-    width: int
-    shorten: bool
-
-
-class Line(NamedTuple):
-    """A line and its style."""
-
-    text: str
-    style: str = ""
-
-
-class TextColumn(Struct, frozen=True):
-    """A column as it is printed."""
-
-    head: str
-    cells: Sequence[str]
-    least: int
-    whole: int
-    most: int
-    is_text: bool = False
-    indent: int = 0
-    hanging: int = 0
-
-
-def text_columns(table: ReportTable, page: Page, *, narrow: bool) -> list[TextColumn]:
-    """The columns of a table, without the one that becomes the headings of groups."""
-    first = 1 if _groups(table) else 0
-    return [
-        _number_column(column.head, [parts(row[nth], column) for row in table.rows], page, narrow)
-        if column.kind != "text"
-        else _text_column(column, [row[nth] for row in table.rows], page, nth == first, 2 * first)
-        for nth, column in enumerate(table.columns)
-        if nth >= first
-    ]
-
-
-def least_table_width(columns: Sequence[TextColumn]) -> int:
-    return sum(column.least for column in columns) + len(GAP) * (len(columns) - 1)
-
-
-def grid_lines(table: ReportTable, columns: Sequence[TextColumn], page: Page) -> Iterator[Line]:
-    """The heading and the rows of a table; a first cell that rows share stands once above them."""
-    widths = _widths(columns, page.width - len(GAP) * (len(columns) - 1))
-    heads = [_lines(one, one.head, width, page) for one, width in zip(columns, widths, strict=True)]
-    height = max(map(len, heads))
-    for line in _beside([[""] * (height - len(head)) + head for head in heads], widths):
-        yield Line(line, "bold")
-    yield Line("─" * (sum(widths) + len(GAP) * (len(columns) - 1)))
-    groups = _groups(table)
-    first_rows = {name: nth for nth, name in reversed(list(enumerate(groups)))}
-    for nth in range(len(table.rows)):
-        if groups and first_rows[groups[nth]] == nth:
-            yield from (Line(line, "bold") for line in wrapped(groups[nth], page.width, shorten=page.shorten))
-        cells = [_lines(one, one.cells[nth], width, page) for one, width in zip(columns, widths, strict=True)]
-        yield from map(Line, _beside(cells, widths))
-
-
-def stacked_lines(table: ReportTable, page: Page) -> Iterator[Line]:
-    heads = [column.head.replace("\n", " ") for column in table.columns]
-    left = min(max(map(cells_of, heads)), page.width // 2)
-    widths = [left, page.width - left - len(GAP)]
-    for nth, row in enumerate(table.rows):
-        if nth:
-            yield Line("")
-        for head, column, cell in zip(heads, table.columns, row, strict=True):
-            if text := " ".join(parts(cell, column)):
-                texts = zip((head, text), widths, strict=True)
-                sides = [wrapped(side, width, shorten=page.shorten) for side, width in texts]
-                yield from map(Line, _beside(sides, widths))
-
-
 def aligned(cells: Sequence[tuple[str, ...]], between: str = " ") -> list[str]:
-    """Align the parts of number cells, part below part and digit below digit.
+    """Align the parts of number cells, part below part and digit below digit; marks hang behind the digits.
 
     >>> aligned([("9.1*", "(-0.3)"), ("32.3", "(+10.0)"), ()])
     [' 9.1*  (-0.3)', '32.3  (+10.0)', '             ']
     """
-    count = max(map(len, cells), default=0)
-    columns = [_flush([cell[nth] if nth < len(cell) else "" for cell in cells]) for nth in range(count)]
-    return [between.join(texts) for texts in zip(*columns, strict=True)] if count else [""] * len(cells)
+    sides = []
+    for nth in range(max(map(len, cells), default=0)):
+        texts = [cell[nth] if nth < len(cell) else "" for cell in cells]
+        if any(text.endswith(MARKS) for text in texts):
+            texts = [text if text.endswith(MARKS) else f"{text} " for text in texts]
+        width = _widest(texts)
+        sides.append([text.rjust(width) for text in texts])
+    return [between.join(line) for line in zip(*sides, strict=True)] if sides else [""] * len(cells)
 
 
-def _groups(table: ReportTable) -> list[str]:
-    """The first cell of each row if rows share it, to print it once above them; otherwise an empty list."""
-    names = [str(row[0]) for row in table.rows]
-    return names if len(set(names)) < len(names) and len(table.columns) > 1 else []
-
-
-def _text_column(
-    column: Column, cells: Sequence[Cell], page: Page, names_rows: bool, indent: int
-) -> TextColumn:
-    """A column of texts; the one that names the rows is indented, and its further lines are so again."""
-    texts = [str(cell or "") for cell in cells]
-    everything = [column.head, *texts]
-    indent = indent if names_rows else 0
-    hanging = 2 if names_rows and any(" " in text for text in texts) else 0
-    before = indent + hanging
-    most = indent + _width(everything)
-    return TextColumn(
-        column.head,
-        texts,
-        min(most, before + max(least_width(text, shorten=page.shorten) for text in everything)),
-        min(most, before + max(map(longest_word, everything))),
-        most,
-        is_text=True,
-        indent=indent,
-        hanging=hanging,
-    )
-
-
-def _number_column(head: str, cells: Sequence[tuple[str, ...]], page: Page, narrow: bool) -> TextColumn:
-    """Every line has the same width, so that digits align; in a narrow table parts are on lines of their
-    own, and so are the words of the heading."""
-    texts = aligned(cells, "\n" if narrow else " ")
-    if narrow:
-        room = max(NARROWEST_HEAD, _width(texts), least_width(head, shorten=page.shorten))
-        head = "\n".join(wrapped(head, room, shorten=page.shorten))
-    width = _width([head, *texts])
-    head, *texts = ("\n".join(_right(line, width) for line in text.split("\n")) for text in (head, *texts))
-    return TextColumn(head, texts, width, width, width)
-
-
-def _widths(columns: Sequence[TextColumn], room: int) -> list[int]:
-    """The width of each column: the least, then what whole words need, then what whole lines need."""
-    widths = [column.least for column in columns]
-    for goals in ([column.whole for column in columns], [column.most for column in columns]):
-        for _ in range(room - sum(widths)):
-            below = [nth for nth, goal in enumerate(goals) if widths[nth] < goal]
-            if not below:
-                break
-            widths[min(below, key=widths.__getitem__)] += 1
-    return widths
-
-
-def _lines(column: TextColumn, text: str, width: int, page: Page) -> list[str]:
-    if not column.is_text:
-        return text.split("\n")
-    before = " " * column.indent
-    room = width - column.indent
-    return [before + line for line in wrapped(text, room, shorten=page.shorten, indent=column.hanging)]
-
-
-def _beside(cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
-    for lines in zip_longest(*cells, fillvalue=""):
-        padded = (line + " " * (width - cells_of(line)) for line, width in zip(lines, widths, strict=True))
-        yield GAP.join(padded).rstrip()
-
-
-def _flush(texts: Sequence[str]) -> list[str]:
-    """Right-aligned texts of one width; a '*' hangs behind the digits."""
-    hanging = any(text.endswith("*") for text in texts)
-    texts = [text if text.endswith("*") or not hanging else f"{text} " for text in texts]
-    width = _width(texts)
-    return [_right(text, width) for text in texts]
-
-
-def _right(line: str, width: int) -> str:
-    return " " * (width - cells_of(line)) + line
-
-
-def _width(texts: Sequence[str]) -> int:
-    return max((cells_of(line) for text in texts for line in text.split("\n")), default=0)
-
-
-# -- Lines of a limited width: words stay whole, and an address that does not fit loses its middle
-
-SHORTEST_WORD, LONGEST_WORD = 16, 40
-"""In a table, words up to the first width stay whole, and words above the second one may be shortened to it.
-Words between them are shortened only if they are addresses, to the name at the end."""
-
-_WIDE = "\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60"
-_ASCII_PIECE = re.compile(r" *(?:[^ ]+|$)")
-
-LEAST_REST = 12
-"""If less than this is left of an address before its name, all of that is left out."""
-
-
-def cells_of(text: str) -> int:
-    """The width of a text in a terminal, where a Chinese character is as wide as two Latin ones."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-def least_width(text: str, *, shorten: bool) -> int:
-    """The least width in which `wrapped` keeps every line within the width."""
-    return max((_least(word) if shorten else cells_of(word) for word in _words(text)), default=0)
-
-
-def longest_word(text: str) -> int:
-    return max(map(cells_of, _words(text)), default=0)
-
-
-def wrapped(text: str, width: int, *, shorten: bool, indent: int = 0) -> list[str]:
-    """Break a text into lines between words."""
-    lines = []
-    for paragraph in text.split("\n"):
-        line = ""
-        for piece in _pieces(paragraph):
-            if cells_of(line + piece) <= width:
-                line += piece
-                continue
-            if line.strip():
-                lines.append(line.rstrip())
-                line = " " * indent
-            word = piece.lstrip()
-            line += shortened(word, width - len(line)) if shorten else word
-        lines.append(line.rstrip())
-    return lines
-
-
-def shortened(word: str, width: int) -> str:
-    """Put an ellipsis in the middle of a word that is too wide.
-
-    The name at the end of an address, behind '#' or the last '/', stays whole if it fits.
-
-    >>> shortened("http://localhost:8000/v1#Qwen/Qwen2.5-VL-72B-Instruct", 44)
-    'http://l…000/v1#Qwen/Qwen2.5-VL-72B-Instruct'
-    >>> shortened("http://localhost:8000/v1#Qwen/Qwen2.5-VL-72B-Instruct", 30)
-    '…Qwen/Qwen2.5-VL-72B-Instruct'
-    >>> shortened("0123456789abcdef", 7)
-    '012…def'
-    """
-    if cells_of(word) <= width:
-        return word
-    name = next((name for name in _names(word) if cells_of(name) < width), "")
-    rest = word.removesuffix(name)
-    kept = width - 1 - cells_of(name)
-    if name and kept < LEAST_REST:
-        return f"…{name}"
-    return _start(rest, kept - kept // 2) + "…" + _start(rest[::-1], kept // 2)[::-1] + name
-
-
-def _pieces(line: str) -> list[str]:
-    """Each word with the spaces before it: an address, one character of a script without spaces, or another
-    word."""
-    # Most texts are ASCII, and the other pattern takes 5 ms to compile.
-    return (_ASCII_PIECE if line.isascii() else _piece()).findall(line)
-
-
-@cache
-def _piece() -> re.Pattern[str]:
-    return re.compile(rf" *(?:[^ ]*://[^ ]*|[{_WIDE}]|[^ {_WIDE}]+|$)")
-
-
-def _words(text: str) -> list[str]:
-    return [word.lstrip() for line in text.split("\n") for word in _pieces(line)]
-
-
-def _least(word: str) -> int:
-    width = cells_of(word)
-    named = min((1 + cells_of(name) for name in _names(word)), default=width)
-    return min(width, LONGEST_WORD, max(SHORTEST_WORD, named))
-
-
-def _names(word: str) -> list[str]:
-    """What names the thing at an address, the longest first: 'http://host/v1#Qwen/VL' -> 'Qwen/VL', 'VL'."""
-    fragment = word.rpartition("#")[2]
-    names = dict.fromkeys((fragment, fragment.rpartition("/")[2]))
-    return [name for name in names if 0 < len(name) < len(word)]
-
-
-def _start(text: str, width: int) -> str:
-    while cells_of(text) > width:
-        text = text[:-1] if len(text) <= width else text[:width]
-    return text
+def _widest(texts: Iterable[str]) -> int:
+    """The width of the widest text; at least 1, as rich has no narrower column."""
+    return max([1, *map(cell_len, texts)])
 
 
 # -- The console that prints tables
@@ -701,6 +509,8 @@ class WithoutPadding:
         self._renderable = renderable
 
     def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> Iterator[Segment]:
+        width = getattr(self._renderable, "width", None) or 0
+        options = options.update(width=max(width, options.max_width))
         for line in console.render_lines(self._renderable, options, pad=False):
             while line and not line[-1].text.rstrip(" "):
                 line.pop()

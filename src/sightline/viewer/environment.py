@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from sightline.errors import needs_extra, visible, visible_lines
-from sightline.reporting.table import DECIMALS
-from sightline.types import IntervalMethod, Unit, is_approximate
+from sightline.reporting.table import interval_text, number_text
+from sightline.types import IntervalMethod, Unit
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -86,7 +86,7 @@ def number(value: float | None, unit: Unit = "percent") -> str:
     >>> number(38.24), number(-0.5, "number"), number(None)
     ('38.2', '−0.500', '–')
     """
-    return NO_VALUE if value is None else _minus(f"{value:.{DECIMALS[unit]}f}")
+    return NO_VALUE if value is None else _minus(number_text(value, unit))
 
 
 def signed(value: float | None, unit: Unit = "percent") -> str:
@@ -95,7 +95,7 @@ def signed(value: float | None, unit: Unit = "percent") -> str:
     >>> signed(3.72), signed(-1.81)
     ('+3.7', '−1.8')
     """
-    return NO_VALUE if value is None else _minus(f"{value:+.{DECIMALS[unit]}f}")
+    return NO_VALUE if value is None else _minus(number_text(value, unit, sign=True))
 
 
 def interval(
@@ -111,10 +111,7 @@ def interval(
     >>> interval(33.0, 43.66), interval(-1.8, 9.1, sign=True)
     ('[33.0, 43.7]', '[−1.8, +9.1]')
     """
-    if low is None or high is None:
-        return ""
-    form = signed if sign else number
-    return f"{'~' if is_approximate(method) else ''}[{form(low, unit)}, {form(high, unit)}]"
+    return _minus(interval_text(low, high, unit, method, sign=sign))
 
 
 def _minus(text: str) -> str:
