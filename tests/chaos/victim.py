@@ -25,9 +25,8 @@ def work(words: Sequence[str], folder: Path, sender: str, lease: float, skew: fl
     from sightline.store import claims
 
     preloaded.set_clock_error(skew)
-    scale = lease / claims.CLAIM_SECONDS
-    claims.CLAIM_SECONDS *= scale
-    claims.WORKING_SECONDS *= scale
-    claims.RENEWAL_SECONDS *= scale
+    scale = lease / claims.LEASE_SECONDS
+    claims.LEASE_SECONDS *= scale
+    claims.HEARTBEAT_SECONDS *= scale
     claims.GRACE_SECONDS *= scale
     sys.exit(main(words))

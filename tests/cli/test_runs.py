@@ -280,10 +280,10 @@ def test_a_run_in_progress_is_listed_as_such_and_not_deleted(capsys: Capture, tm
     body, _ = opened.runs.get(1)
     run = opened.runs.start(body)
     assert listed(capsys)[-1]["state"] == "not finished"
-    opened.leases.renew(run)
+    opened.runs.hold(run)
     assert listed(capsys)[-1]["state"] == "in progress"
     assert f"run {run} is in progress" in error(capsys, "runs", "delete", "base", str(run), "--yes")
     assert [one["run"] for one in listed(capsys)] == [1, 2, run]
-    opened.leases.release(run)
+    opened.runs.release(run)
     assert main(["runs", "delete", str(run), "--yes"]) == 0
     opened.close()

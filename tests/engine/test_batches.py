@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from sightline.config import Price
-from sightline.engine.limits import Counts
+from sightline.engine.limits import Budget, Counts
 from sightline.engine.selector import REVISIT_SECONDS
 from sightline.models.base import Capabilities
 from sightline.store.answers import Attempt, KeyedRequest
-from sightline.store.claims import Budget
 from sightline.store.database import Connection
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, Usage
@@ -100,7 +99,7 @@ def test_requests_that_wait_for_the_batch_of_another_process_cost_no_writes(
         written.append("a transaction")
         return write()
 
-    monkeypatch.setattr(store.claims, "renew", lambda: None)
+    monkeypatch.setattr(store.claims, "_renew", lambda: None)
     monkeypatch.setattr(store.database, "write", counted)
 
     async def work() -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import pytest
 
 from sightline.config import Price
-from sightline.engine.limits import Account, Counts
+from sightline.engine.limits import Account, Budget, Counts
 from sightline.store.answers import Attempt, KeyedRequest
-from sightline.store.claims import Budget
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 
@@ -159,9 +158,7 @@ class _Forgetting:
 
     def add(self, entries: list[Attempt]) -> None: ...
 
-    def release(self) -> None: ...
-
-    def renewed(self) -> AbstractContextManager[None]:
+    def at_work(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
 
 

@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from sightline.engine.limits import Counts
+from sightline.engine.limits import Budget, Counts
 from sightline.engine.runner import CheckPolicy, EndpointCheck, choose, decide, report_changes
 from sightline.errors import UserError
 from sightline.models.base import Capabilities, ServerReport, read_server_report
 from sightline.store.answers import KeyedRequest, with_key
-from sightline.store.claims import Budget
 from sightline.store.sqlite_file import FileConnection
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, user

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from tests.engine.conftest import Scripted, text_of
 
-from sightline.engine.limits import Counts
+from sightline.engine.limits import Budget, Counts
 from sightline.errors import UserError
 from sightline.store.answers import KeyedRequest
-from sightline.store.claims import Budget
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request
 

@@ -93,7 +93,7 @@ def test_nobody_takes_the_claims_that_could_not_be_renewed_during_a_restart(
     other = Store.open(postgres_url)
     store.claims.take([K])
     with store.database.core_write() as connection:
-        connection.exec_driver_sql("UPDATE claims SET until = until - 100")
+        connection.exec_driver_sql("UPDATE workers SET until = until - 100")
     with postgres.stopped():
         pass
     assert other.claims.take([K]) == set()

@@ -14,13 +14,13 @@ from tests.engine.conftest import text_of
 
 from sightline.config import Price
 from sightline.engine import selector
-from sightline.engine.limits import Account, Counts, EqualRequests
+from sightline.engine.limits import Account, Budget, Counts, EqualRequests
 from sightline.engine.selector import MAX_FAILURES
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.base import Capabilities, ServerReport
 from sightline.store import claims
 from sightline.store.answers import Attempt, KeyedRequest
-from sightline.store.claims import CLAIM_SECONDS, Budget, Ledger
+from sightline.store.claims import LEASE_SECONDS
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
 
@@ -172,12 +172,12 @@ def test_what_another_process_answered_while_this_one_was_stopped_is_not_sent(
     """Most requests wait in the queue, claimed, when the clock moves on by more than the lease."""
     now, path, requests = 0.0, str(tmp_path / "s.db"), asking(*range(100))
     stopped, other = Store.open(path, uptime=lambda: now), Store.open(path)
-    monkeypatch.setattr(claims, "state_of_owner", lambda *_, **__: "ended")
+    monkeypatch.setattr(claims, "has_ended", lambda *_, **__: True)
 
     def reply(text: str, before: int) -> Answer:
         nonlocal now
         if not now:
-            now = CLAIM_SECONDS + 1
+            now = LEASE_SECONDS + 1
             taken = other.claims.take([keyed.request.key for keyed in requests[30:]])
             taken_requests = [keyed for keyed in requests if keyed.request.key in taken]
             other.answers.add(
@@ -194,30 +194,26 @@ def test_what_another_process_answered_while_this_one_was_stopped_is_not_sent(
     other.close()
 
 
-def test_a_retry_that_waited_for_the_ledger_is_not_sent_if_another_process_answered_meanwhile(
+def test_a_retry_that_waits_is_not_sent_if_another_process_answered_meanwhile(
     tmp_path: Path, scripted: Any, asking: Asking, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger of the budget is in the store, which may be locked for longer than the lease."""
-    now, path, requests = 0.0, str(tmp_path / "s.db"), asking("question")
+    """The process is stopped for longer than the lease after its request failed."""
+    now, path, (keyed,) = 0.0, str(tmp_path / "s.db"), asking("question")
     waiting, other = Store.open(path, uptime=lambda: now), Store.open(path)
-    monkeypatch.setattr(claims, "state_of_owner", lambda *_, **__: "ended")
+    monkeypatch.setattr(claims, "has_ended", lambda *_, **__: True)
 
-    class SlowLedger(Ledger):
-        def reserve(self, spent: Any, model: str, room: Any) -> Any:
-            nonlocal now
-            if spent[model].calls and not now:
-                now = CLAIM_SECONDS + 1
-                (keyed,) = requests
-                assert other.claims.take([keyed.request.key])
-                other.answers.add([Attempt(keyed.request.key, keyed.canonical, Answer("other"))])
-            return super().reserve(spent, model, room)
+    def reply(text: str, before: int) -> Failure:
+        nonlocal now
+        now = LEASE_SECONDS + 1
+        assert other.claims.take([keyed.request.key])
+        other.answers.add([Attempt(keyed.request.key, keyed.canonical, Answer("other"))])
+        return Failure("transient", "busy")
 
-    ledger = SlowLedger(waiting.database, lambda: 0.0, b"r" * 32)
-    model, account = scripted(lambda *_: Failure("transient", "busy")), Account(ledger)
+    model, account = scripted(reply), Account()
     budget = Budget(max_requests=5)
-    counts = asyncio.run(ask(waiting, requests, model, budget=budget, account=account))
+    counts = asyncio.run(ask(waiting, [keyed], model, budget=budget, account=account))
     assert (len(model.asked), counts.cached, counts.stopped) == (1, 1, "")
-    assert budget.room(model.name, account._own, 5) == 4, "an attempt that was not sent counts"
+    assert account.reserve(model.name, budget, 5) == 4, "an attempt that was not sent counts"
     waiting.close()
     other.close()
 
@@ -226,8 +222,8 @@ def test_a_retry_that_waited_for_the_ledger_is_not_sent_if_another_process_answe
 def test_a_long_call_keeps_its_claim_even_while_the_event_loop_is_busy(
     tmp_path: Path, scripted: Any, asking: Asking, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "CLAIM_SECONDS", 0.5)
-    monkeypatch.setattr(claims, "RENEWAL_SECONDS", 0.05)
+    monkeypatch.setattr(claims, "LEASE_SECONDS", 0.5)
+    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.05)
     slow, other = scripted(seconds=0.5), scripted()
     path, (request,) = str(tmp_path / "s.db"), asking("question")
 

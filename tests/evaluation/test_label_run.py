@@ -138,7 +138,7 @@ def test_a_run_is_held_while_it_goes_on_and_free_afterwards(
         self: ChanceBaseline, requests: Sequence[Request]
     ) -> AsyncIterator[tuple[int, Answer | Failure]]:
         store = Store.open(url)
-        held.append(store.leases.held())
+        held.append(store.claims.held_runs())
         store.close()
         return answer(self, requests)
 
@@ -146,7 +146,7 @@ def test_a_run_is_held_while_it_goes_on_and_free_afterwards(
     asyncio.run(run_evaluation(Spec(task="codis", model="baseline/chance", data=codis, store=url)))
     assert held == [{1}]
     store = Store.open(url)
-    assert store.leases.held() == set()
+    assert store.claims.held_runs() == set()
     store.close()
 
 

@@ -135,14 +135,14 @@ def test_a_store_is_not_cleaned_while_a_run_is_judged(
     _store(tmp_path, store_url)
     other = Store.open(store_url)
     run = add_run(other, range(5), finish=False)
-    other.leases.renew(run)
+    other.runs.hold(run)
     other.close()
     before = content(store_url)
     with pytest.raises(UserError, match=f"another process.*found 'run {run}'"):
         clean(store_url, options)
     assert content(store_url) == before
     other = Store.open(store_url)
-    other.leases.release(run)
+    other.runs.release(run)
     other.close()
     assert _rows(store_url, unfinished_runs=True)["runs"] == 1
 
@@ -154,13 +154,13 @@ def test_leases_hold_by_the_clock_of_the_server(
     """A machine whose clock is an hour ahead does not take a lease for one of a killed process."""
     _store(tmp_path, postgres_url)
     other = Store.open(postgres_url)
-    other.leases.renew(1)
+    other.runs.hold(1)
     other.claims.take([question(2000).key])
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 3600)
     with pytest.raises(UserError, match="found 'run 1'"):
         clean(postgres_url, CleaningOptions())
-    other.leases.release(1)
+    other.runs.release(1)
     with pytest.raises(UserError, match="found 'a process that sends requests"):
         clean(postgres_url, CleaningOptions())
     other.close()
@@ -169,10 +169,10 @@ def test_leases_hold_by_the_clock_of_the_server(
 def test_leases_and_claims_of_killed_processes_go(tmp_path: Path) -> None:
     path = str(make_store(tmp_path / "s.db", [range(5)]))
     other = Store.open(path, clock=lambda: 1.0, uptime=lambda: -100.0)
-    other.leases.renew(1)
+    other.runs.hold(1)
     other.claims.take([question(2000).key])
     other.close()
-    assert _rows(path) == {"claims": 1, "run_leases": 1}
+    assert _rows(path) == {"claims": 1, "workers": 1}
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sightline.config import Price, load_config
+from sightline.engine.limits import Budget, Spent
 from sightline.errors import UserError
 from sightline.models.base import check_request_limits
-from sightline.store.claims import Budget, Spent
 from sightline.types import Usage
 
 

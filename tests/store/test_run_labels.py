@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.store.runs import RUN_LEASE_SECONDS, Labels, names_of_runs
+from sightline.store.claims import LEASE_SECONDS
+from sightline.store.runs import Labels, names_of_runs
 from sightline.store.store import Store
 
 
@@ -58,11 +59,11 @@ def test_labels_that_several_processes_set_at_once_are_all_kept(store: Store, st
 def test_a_lease_is_held_until_it_is_released(store: Store) -> None:
     first, second = store.runs.start({}), store.runs.start({})
     for run in (first, second, first):
-        store.leases.renew(run)
-    store.leases.release(second)
-    assert first in store.leases.held()
-    store.leases.release(first)
-    assert store.leases.held() == set()
+        store.runs.hold(run)
+    store.runs.release(second)
+    assert first in store.claims.held_runs()
+    store.runs.release(first)
+    assert store.claims.held_runs() == set()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_lease_is_held_until_it_is_released(store: Store) -> None:
         lambda store: store.labels.remove_name(1),
         lambda store: store.labels.add_tags(1, ["t"]),
         lambda store: store.labels.set_note(1, "a note"),
-        lambda store: store.leases.renew(1),
+        lambda store: store.runs.hold(1),
     ],
 )
 def test_a_run_that_does_not_exist_gets_neither_labels_nor_a_lease(
@@ -81,7 +82,7 @@ def test_a_run_that_does_not_exist_gets_neither_labels_nor_a_lease(
     store.runs.drop(store.runs.start({}))
     with pytest.raises(UserError, match=r"there is no run 1 .*runs list"):
         label(store)
-    assert (store.labels.all(), store.leases.held()) == ({}, set())
+    assert (store.labels.all(), store.claims.held_runs()) == ({}, set())
 
 
 def test_a_run_that_was_deleted_meanwhile_cannot_be_finished(store: Store) -> None:
@@ -162,18 +163,18 @@ def test_a_lease_ends_when_it_is_not_renewed(tmp_path: Path) -> None:
     now = 1000.0
     store = Store.open(str(tmp_path / "s.db"), uptime=lambda: now)
     run = store.runs.start({})
-    assert store.leases.held() == set()
-    store.leases.renew(run)
-    now += RUN_LEASE_SECONDS - 1
-    assert store.leases.held() == {run}
-    store.leases.renew(run)
-    now += RUN_LEASE_SECONDS - 1
-    assert store.leases.held() == {run}
+    assert store.claims.held_runs() == set()
+    store.runs.hold(run)
+    now += LEASE_SECONDS - 1
+    assert store.claims.held_runs() == {run}
+    store.runs.hold(run)
+    now += LEASE_SECONDS - 1
+    assert store.claims.held_runs() == {run}
     now += 2
-    assert store.leases.held() == set()
-    store.leases.renew(run)
-    store.leases.release(run)
-    assert store.leases.held() == set()
+    assert store.claims.held_runs() == set()
+    store.runs.hold(run)
+    store.runs.release(run)
+    assert store.claims.held_runs() == set()
     store.close()
 
 

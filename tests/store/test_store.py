@@ -207,59 +207,6 @@ def test_an_answer_or_a_failure_ends_the_claim(store: Store) -> None:
     other.close()
 
 
-def test_a_process_that_ends_gives_up_its_claims_and_only_those(store: Store) -> None:
-    other, third = Store.open(store.name), Store.open(store.name)
-    store.claims.take([A])
-    other.claims.take([B])
-    store.claims.release()
-    assert third.claims.take([A, B]) == {A}
-    other.close()
-    third.close()
-
-
-def test_one_of_several_runners_ends_without_the_claims_of_the_others(store: Store) -> None:
-    other = Store.open(store.name)
-    with store.claims.renewed():
-        store.claims.take([A])
-        with store.claims.renewed():
-            store.claims.take([B])
-            store.claims.release()
-        assert other.claims.take([A, B, C]) == {C}
-        store.claims.release()
-    assert other.claims.take([A, B]) == {A, B}
-    other.close()
-
-
-def test_runners_that_end_together_give_up_all_claims(store: Store) -> None:
-    """After Ctrl-C, each runner releases before any of them has left its block."""
-    other = Store.open(store.name)
-    with store.claims.renewed(), store.claims.renewed():
-        store.claims.take([A, B])
-        store.claims.release()
-        assert other.claims.take([A, B]) == set()
-        store.claims.release()
-        assert other.claims.take([A, B]) == {A, B}
-    other.close()
-
-
-def test_a_runner_that_begins_while_others_end_keeps_the_claims(store: Store) -> None:
-    other = Store.open(store.name)
-    with store.claims.renewed():
-        with store.claims.renewed():
-            store.claims.release()
-            with store.claims.renewed():
-                store.claims.take([A])
-                store.claims.release()
-            assert other.claims.take([A]) == set()
-        with store.claims.renewed():
-            store.claims.take([B])
-            store.claims.release()
-            assert other.claims.take([A, B]) == set()
-            store.claims.release()
-            assert other.claims.take([A, B]) == {A, B}
-    other.close()
-
-
 # Surroundings
 
 
@@ -326,7 +273,7 @@ def test_what_is_added_twice_after_a_lost_connection_is_kept_once(
         store.answers.add(attempts)
     assert len(lost) == 20
     assert [row.number for row in store.runs.all()] == [run, *started]
-    assert store.leases.held() == set(started)
+    assert store.claims.held_runs() == set(started)
     # Two calls at the same time are two attempts for each request.
     assert store.answers.last_attempt() == 4
     assert len(list(store.runs.probes(run))) == 1
@@ -357,7 +304,7 @@ def test_a_run_is_held_from_its_first_moment(store: Store, monkeypatch: pytest.M
     def observed() -> Iterator[Connection]:
         with write() as connection:
             yield connection
-        held.append(store.leases.held())
+        held.append(store.claims.held_runs())
 
     monkeypatch.setattr(store.database, "write", observed)
     run, _ = store.runs.start({}, held=True), store.runs.start({})

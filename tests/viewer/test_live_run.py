@@ -34,7 +34,7 @@ def file(store_file: Path, tmp_path: Path) -> Path:
         run,
         [(place, msgspec.json.encode(replace(probe, key=probe.key[::-1]))) for place, probe in probes],
     )
-    store.leases.renew(run)
+    store.runs.hold(run)
     store.close()
     return tmp_path / "sightline.db"
 

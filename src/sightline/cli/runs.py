@@ -338,7 +338,7 @@ def execute_delete(options: argparse.Namespace) -> int:
         numbers = {find_run(store, word) for word in options.runs}
         for number in sorted(numbers - there.keys()):
             raise no_run(number, store.name)
-        for number in sorted(numbers & store.leases.held()):
+        for number in sorted(numbers & store.claims.held_runs()):
             raise UserError(
                 f"run {number} is in progress: a process is working on it",
                 file=store.name,

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.config import load_config
-from sightline.engine.limits import CONCURRENCY, Account, Counts
+from sightline.engine.limits import CONCURRENCY, Account, Budget, Counts
 from sightline.engine.runner import (
     NAMED_REMEDY,
     CheckPolicy,
@@ -28,7 +28,6 @@ from sightline.models.registry import ModelOptions
 from sightline.progress import request_progress
 from sightline.replicas.fleet import check_place, resolve_on
 from sightline.store.answers import KeyedRequest, with_key
-from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store, existing_or_empty_store
 from sightline.text import load

@@ -5,58 +5,134 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sightline.errors import EnvironmentFailedError
+from sightline.config import Price
 from sightline.store.answers import KeyedRequest
-from sightline.store.claims import RENEWAL_SECONDS, Budget, Ledger, Room, Spending, Spent, renewed
-from sightline.store.database import run_in_thread
-from sightline.store.store import Store
 from sightline.types import Answer, Text, Usage
 
-LOOK_AGAIN_SECONDS = 0.2
-"""How often a process looks whether others have finished requests, where the budget has no room."""
+# -- The budget of a run: a maximum number of calls, and a maximum cost where prices are configured
+
+
+class Spending(Struct):
+    """Tokens and money that answers cost. Money is in the currency of the configured prices.
+
+    `estimated` counts the answers whose server reported no tokens.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    estimated: int = 0
+
+    def add(self, usage: Usage, cost: float, *, is_estimated: bool = False) -> None:
+        """Count one more answer."""
+        self.prompt_tokens += usage.prompt_tokens or 0
+        self.completion_tokens += usage.completion_tokens or 0
+        self.cost += cost
+        self.estimated += is_estimated
+
+    def plus(self, later: Spending) -> Spending:
+        return Spending(
+            self.prompt_tokens + later.prompt_tokens,
+            self.completion_tokens + later.completion_tokens,
+            self.cost + later.cost,
+            self.estimated + later.estimated,
+        )
+
+
+class Spent(Struct):
+    """What counts towards a budget, of the calls to one model."""
+
+    calls: int = 0
+    outstanding: int = 0
+    answered: int = 0
+    cost: float = 0.0
+    highest: float = 0.0
+
+    @property
+    def committed(self) -> float:
+        """The cost of the answers, and the expected cost of the outstanding ones."""
+        return self.cost + self.outstanding * self.highest
+
+
+class Budget(Struct, frozen=True):
+    """Limits of a run, None for no limit; `price` is the price of the model that receives the requests."""
+
+    max_requests: int | None = None
+    max_cost: float | None = None
+    price: Price | None = None
+
+    def room(
+        self, model: str, spent: Mapping[str, Spent], wanted: int, expected_cost: float | None = None
+    ) -> int:
+        """Decide how many more requests may be sent to a model.
+
+        With a maximum cost, each outstanding request counts like the most expensive answer so far, and at
+        most twice as many requests are outstanding as there are answers, because one answer predicts the cost
+        of the next poorly.
+        """
+        own = spent.get(model, Spent())
+        if self.max_requests is not None:
+            wanted = min(wanted, self.max_requests - sum(one.calls for one in spent.values()))
+        if self.max_cost is None:
+            return max(0, wanted)
+        if expected_cost is None:
+            wanted = min(wanted, 2 * own.answered + 1 - own.outstanding)
+            if sum(one.cost for one in spent.values()) >= self.max_cost:
+                return 0
+        others = sum(one.committed for name, one in spent.items() if name != model)
+        each = max(own.highest, expected_cost or 0.0)
+        room = 0
+        while room < wanted and others + own.cost + each * (own.outstanding + room + 1) <= self.max_cost:
+            room += 1
+        return room
+
+    def has_room_for_attempt(self, spent: Mapping[str, Spent]) -> bool:
+        """Decide whether a request may be sent once more. Its cost counts as outstanding already."""
+        return self.max_requests is None or sum(one.calls for one in spent.values()) < self.max_requests
+
+    def cost_of(self, usage: Usage) -> float:
+        return self.price.of(usage) if self.price is not None else 0.0
+
+
+# -- The account of a run: what it has spent of its budget
 
 
 class Account:
-    """What a run has spent, by model. Belongs to one event loop.
+    """What a run has spent, by model: captioner, model and judges share it. Belongs to one event loop."""
 
-    Captioner, model and judges share it. Without a ledger, so does no other process.
-    """
-
-    def __init__(self, ledger: Ledger | None = None) -> None:
-        """`ledger` is what other processes of the run spend; None for a run of one process."""
-        self._ledger = ledger
-        self._own: dict[str, Spent] = {}
-        self._others_are_sending = False
-        self._lock = asyncio.Lock()
+    def __init__(self) -> None:
+        self._spent: dict[str, Spent] = {}
         self._settled = asyncio.Event()
 
     @property
     def has_outstanding(self) -> bool:
-        """Whether requests have no result yet, of this process or of another one when it was looked up."""
-        return self._others_are_sending or any(one.outstanding for one in self._own.values())
+        """Whether requests have no result yet."""
+        return any(one.outstanding for one in self._spent.values())
 
-    async def reserve(
-        self, model: str, budget: Budget, wanted: int, expected_cost: float | None = None
-    ) -> int:
-        def room(spent: Mapping[str, Spent]) -> Spent:
-            allowed = budget.room(model, spent, wanted, expected_cost)
-            return Spent(allowed, allowed, highest=(expected_cost or 0.0) if allowed else 0.0)
+    def reserve(self, model: str, budget: Budget, wanted: int, expected_cost: float | None = None) -> int:
+        """Count requests as sent, as many as the budget allows; returns their number."""
+        spent = self._spent.setdefault(model, Spent())
+        allowed = budget.room(model, self._spent, wanted, expected_cost)
+        spent.calls += allowed
+        spent.outstanding += allowed
+        if allowed:
+            spent.highest = max(spent.highest, expected_cost or 0.0)
+        return allowed
 
-        return await self._add(model, room)
-
-    async def reserve_attempt(self, model: str, budget: Budget) -> bool:
-        return bool(await self._add(model, lambda spent: Spent(budget.has_room_for_attempt(spent))))
+    def reserve_attempt(self, model: str, budget: Budget) -> bool:
+        has_room = budget.has_room_for_attempt(self._spent)
+        self._spent[model].calls += has_room
+        return has_room
 
     def settle(self, model: str, cost: float | None) -> None:
         """Record the result of a request; `cost` is None for a request without an answer."""
-        spent = self._own[model]
+        spent = self._spent[model]
         spent.outstanding -= 1
         if cost is not None:
             spent.answered += 1
@@ -67,69 +143,20 @@ class Account:
     def withdraw(self, model: str, requests: int) -> None:
         """Give back what was allowed and is not sent."""
         if requests:
-            self._own[model].calls -= requests
-            self._own[model].outstanding -= requests
+            self._spent[model].calls -= requests
+            self._spent[model].outstanding -= requests
             self._settled.set()
 
     def withdraw_attempts(self, model: str, attempts: int) -> None:
         """Give back further attempts that were allowed and are not sent."""
         if attempts:
-            self._own[model].calls -= attempts
+            self._spent[model].calls -= attempts
             self._settled.set()
 
     async def changed(self) -> None:
-        """Wait until a request of this process is settled, or maybe one of another process."""
-        self._settled = asyncio.Event()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(None if self._ledger is None else LOOK_AGAIN_SECONDS):
-                await self._settled.wait()
-
-    async def publish(self) -> None:
-        if self._ledger is not None:
-            async with self._lock:
-                await run_in_thread(self._ledger.write, self._snapshot())
-
-    async def close(self) -> None:
-        if self._ledger is not None:
-            await run_in_thread(self._ledger.leave, self._snapshot())
-
-    async def _add(self, model: str, room: Room) -> int:
-        """Add to what was spent on a model what a function of the present state allows; returns the calls."""
-        self._own.setdefault(model, Spent())
-        if self._ledger is None:
-            allowed = room(self._own)
-            self._own[model] = self._own[model].plus(allowed)
-            return allowed.calls
-        async with self._lock:
-            allowed, self._others_are_sending = await run_in_thread(
-                self._ledger.reserve, self._snapshot(), model, room
-            )
-            self._own[model] = self._own[model].plus(allowed)
-            return allowed.calls
-
-    def _snapshot(self) -> dict[str, Spent]:
-        return {model: replace(spent) for model, spent in self._own.items()}
-
-
-@asynccontextmanager
-async def shared_account(store: Store, run: bytes, budget: Budget) -> AsyncIterator[Account]:
-    """Open the account that all processes of a run share.
-
-    The account of processes that run at the same time is one; it ends with the last of them, so that the same
-    command can continue later with its whole budget.
-    """
-    if not budget.is_limited:
-        yield Account()
-        return
-    ledger = store.ledger(run)
-    await run_in_thread(ledger.join)
-    account = Account(ledger)
-    try:
-        async with renewed(account.publish, RENEWAL_SECONDS):
-            yield account
-    finally:
-        with suppress(EnvironmentFailedError):
-            await account.close()
+        """Wait until a request is settled."""
+        self._settled.clear()
+        await self._settled.wait()
 
 
 # -- Counts of a run of requests; progress reads them while the run goes on

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from sightline.engine.limits import (
     CONCURRENCY,
     Account,
+    Budget,
     Counts,
     HostUnavailableError,
     Limiter,
@@ -45,7 +46,6 @@ from sightline.engine.selector import (
 from sightline.errors import UserError, some_of
 from sightline.models.base import Model, ServerReport, is_loopback
 from sightline.store.answers import Attempt, CachedAnswer, CheckResult, EndpointRecord, KeyedRequest, storable
-from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
 from sightline.store.store import Store
 from sightline.text import local_time
@@ -111,9 +111,9 @@ class Runner:
             check: Checks the endpoints before the first request is sent; None for no check. Needs `reread`.
         """
         async with AsyncExitStack() as stack:
-            with self._store.claims.renewed():
-                opened = opened or OpenModels(stack)
-                await self._run(requests, opened, check, reread, before_sending, on_settled)
+            await stack.enter_async_context(self._store.claims.at_work())
+            opened = opened or OpenModels(stack)
+            await self._run(requests, opened, check, reread, before_sending, on_settled)
 
     async def check(
         self, check: EndpointCheck, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels
@@ -218,7 +218,7 @@ class Runner:
 
     async def _work_on(self, model: Model, limiter: Limiter, taken: Sequence[Call]) -> None:
         """Send calls, or queue them again if they may not be sent now."""
-        calls = await self._admit_again(taken)
+        calls = self._admit_again(taken)
         # Nothing is awaited between this and the model: the claims may lapse meanwhile.
         if not all(self._store.claims.hold(call.claimed) for call in calls):
             await self._claim_again([*calls, *self._queue.take_all()])
@@ -298,12 +298,11 @@ class Runner:
         self._retrying[call.keyed.request.key] = (call, result)
         asyncio.get_running_loop().call_later(delay, self._queue.put, call)
 
-    async def _admit_again(self, calls: Sequence[Call]) -> list[Call]:
+    def _admit_again(self, calls: Sequence[Call]) -> list[Call]:
         """The calls that the budget has room for; the latest failure is the result of the others."""
         admitted = []
         for call in calls:
-            # Other processes count, too: this may wait for the store.
-            call.is_admitted = call.is_admitted or await self._admission.admit_attempt()
+            call.is_admitted = call.is_admitted or self._admission.admit_attempt()
             if call.is_admitted:
                 admitted.append(call)
             else:
@@ -618,7 +617,7 @@ class EndpointCheck:
         """Ask again, as far as the budget has room. The new answer is counted, not stored."""
         budget, account, counts, _ = means
         expected = budget.cost_of(complete_usage(keyed, cached.answer))
-        if not await account.reserve(model.name, budget, 1, expected):
+        if not account.reserve(model.name, budget, 1, expected):
             return _NO_ROOM
         counts.sent += 1
         counts.checks += 1
@@ -656,7 +655,7 @@ class EndpointCheck:
             if delay is None:
                 return result
             await asyncio.sleep(delay)
-            if not await account.reserve_attempt(model.name, budget):
+            if not account.reserve_attempt(model.name, budget):
                 return result
             counts.retried += 1
 

@@ -18,11 +18,10 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from sightline.engine.limits import PATIENCE, Account, Counts, EqualRequests, Limiter
-from sightline.errors import EnvironmentFailedError, UserError
+from sightline.engine.limits import PATIENCE, Account, Budget, Counts, EqualRequests, Limiter
+from sightline.errors import UserError
 from sightline.models.base import Model
 from sightline.store.answers import Attempt, KeyedRequest
-from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store
 from sightline.types import TIMED_OUT, Answer, Failure
@@ -319,9 +318,7 @@ class Admission:
             self._queue.pause()
         await self._room.acquire()
         while not self._reserved:
-            self._reserved = await self._account.reserve(
-                self._model, self._budget, following + 1, expected_cost
-            )
+            self._reserved = self._account.reserve(self._model, self._budget, following + 1, expected_cost)
             if self._reserved:
                 break
             if not self._account.has_outstanding:
@@ -335,8 +332,8 @@ class Admission:
         self.outstanding += 1
         return True
 
-    async def admit_attempt(self) -> bool:
-        if await self._account.reserve_attempt(self._model, self._budget):
+    def admit_attempt(self) -> bool:
+        if self._account.reserve_attempt(self._model, self._budget):
             self._admitted_again += 1
             return True
         self._counts.stopped = "budget"
@@ -413,16 +410,11 @@ class Committer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: write(*args, **kwargs))
 
     async def close(self) -> None:
-        """Write the rest, wait for all writes, and give up the claims of this process."""
+        """Write the rest, and wait for all writes. Raises the error of the first one that failed."""
         self._flush()
         if self._writes:
             await asyncio.wait(self._writes)
-        try:
-            await self.run(self._store.claims.release)
-        except EnvironmentFailedError as error:
-            self.error = self.error or error
-        finally:
-            self._thread.shutdown()
+        self._thread.shutdown()
         if self.error is not None:
             raise self.error
 

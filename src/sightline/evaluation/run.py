@@ -6,7 +6,7 @@ import os
 from asyncio import CancelledError, create_task
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from threading import Event
@@ -39,15 +39,12 @@ from sightline.evaluation.sending import (
     RefusedLateError,
     RequestSender,
     open_batches_note,
-    run_account,
 )
 from sightline.evaluation.spec import Spec
 from sightline.plugins import file_of
 from sightline.replicas.fleet import replicas_kept
 from sightline.store.answers import KeyedRequest
-from sightline.store.claims import renewed
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
-from sightline.store.runs import RUN_LEASE_SECONDS
 from sightline.store.store import Store
 
 
@@ -74,10 +71,8 @@ async def run_evaluation(
         run = await run_in_thread(started)
         try:
             holder = await run_in_thread(label_run, spec, store, run, description)
-            async with (
-                held_run(store, run),
-                nullcontext(account) if account else run_account([spec], store) as spending,
-            ):
+            async with held_run(store, run):
+                spending = account or Account()
                 sender = RequestSender(prepared, store, spending, began=began, show_progress=show_progress)
                 with sender.late_errors(f"run {run}, not finished"):
                     evaluation = await _evaluate(
@@ -192,19 +187,14 @@ def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[st
 
 @asynccontextmanager
 async def held_run(store: Store, run: int) -> AsyncIterator[None]:
-    """Hold a run until the block ends.
-
-    An error of a later renewal, or of the release, does not change the outcome of the block: the renewal is
-    repeated, and a lease that is not released ends after RUN_LEASE_SECONDS.
-    """
-    await run_in_thread(store.leases.renew, run)
-    try:
-        # If the run was deleted, `store.runs.finish` says so.
-        async with renewed(lambda: run_in_thread(store.leases.renew, run), RUN_LEASE_SECONDS / 3):
-            yield
-    finally:
-        with suppress(EnvironmentFailedError):
-            await run_in_thread(store.leases.release, run)
+    """Hold a run until the block ends; an error of the release does not change the outcome of the block."""
+    async with store.claims.at_work():
+        await run_in_thread(store.runs.hold, run)
+        try:
+            yield  # if the run was deleted, `store.runs.finish` says so
+        finally:
+            with suppress(EnvironmentFailedError):
+                await run_in_thread(store.runs.release, run)
 
 
 # -- Gives a new run its name and tags. The name of an earlier run of the same evaluation moves to it

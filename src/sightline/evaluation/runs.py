@@ -70,7 +70,7 @@ def list_runs(store: Store) -> list[RunLine]:
     options = {
         number: {**one, **others} for number, one, others in zip(readable, own, differing, strict=True)
     }
-    labels, held = store.labels.all(), store.leases.held()
+    labels, held = store.labels.all(), store.claims.held_runs()
     return [
         _line(
             row,
@@ -91,7 +91,7 @@ def read_run_line(store: Store, number: int) -> RunLine:
     except StoreFailedError:
         run = None
     options = _options(run.description) if run else {}
-    return _line(row, run, store.labels.of(number), options, is_held=number in store.leases.held())
+    return _line(row, run, store.labels.of(number), options, is_held=number in store.claims.held_runs())
 
 
 def _line(

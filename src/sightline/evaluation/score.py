@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import FILE, Benchmark, Setting
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import cluster_of, inspect_sample
+from sightline.engine.limits import Account
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.options import (
     EvaluationDescription,
@@ -42,7 +43,7 @@ from sightline.evaluation.prepare import (
     with_notes,
 )
 from sightline.evaluation.result import Evaluation, judge_and_write
-from sightline.evaluation.sending import RequestSender, run_account
+from sightline.evaluation.sending import RequestSender
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
 from sightline.formats.other_tools import of_model, read_predictions
@@ -89,19 +90,18 @@ async def score_file(
         )
     store = await run_in_thread(Store.open, spec.store)
     try:
-        async with run_account([spec], store) as account:
-            sender = RequestSender(prepared, store, account, show_progress=show_progress)
-            with sender.late_errors(spec.store):
-                async with sender:
-                    counts = await sender.ask_judges(collected)
-                evaluation = await judge_and_write(
-                    prepared,
-                    with_notes(description, sender.notes),
-                    collected,
-                    store,
-                    show_progress=show_progress,
-                    explain=spec.explain,
-                )
+        sender = RequestSender(prepared, store, Account(), show_progress=show_progress)
+        with sender.late_errors(spec.store):
+            async with sender:
+                counts = await sender.ask_judges(collected)
+            evaluation = await judge_and_write(
+                prepared,
+                with_notes(description, sender.notes),
+                collected,
+                store,
+                show_progress=show_progress,
+                explain=spec.explain,
+            )
     finally:
         await run_in_thread(store.close)
     return replace(evaluation, judge_counts=counts)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from itertools import groupby
 from threading import Lock
 from types import TracebackType
 from typing import NamedTuple, Self
 
-import msgspec
 from msgspec.structs import replace
 
 from sightline.config import DEFAULT_FILE, Config
@@ -21,9 +19,9 @@ from sightline.engine.limits import (
     CHARACTERS_PER_TOKEN,
     PIXELS_PER_TOKEN,
     Account,
+    Budget,
     Counts,
     Limiter,
-    shared_account,
 )
 from sightline.engine.runner import (
     MODEL_REMEDY,
@@ -47,12 +45,10 @@ from sightline.evaluation.plan import (
     sample_index,
 )
 from sightline.evaluation.prepare import Prepared, prepared_panel
-from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batches import BatchEndpoint
 from sightline.progress import request_progress
 from sightline.store.answers import Answers, KeyedRequest
-from sightline.store.claims import Budget
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
 from sightline.store.store import Store
 from sightline.text import counted, print_note
@@ -247,7 +243,7 @@ class RequestSender:
         """What sends to a model within the budget; prices go by `name`."""
         spec, config = self._prepared.spec, self._prepared.config
         batched = connect_batches(models, self._store, counts, show_progress=self._show_progress)
-        limits = run_budget(spec)
+        limits = Budget(spec.max_requests, spec.max_cost)
         options = RunnerOptions(
             spec.concurrency,
             replace(limits, price=config.price(name, in_batches=batched)),
@@ -280,28 +276,6 @@ class RequestSender:
         return EndpointCheck(self._store, live_models(models), policy, self._began)
 
 
-# -- The account of a run or a sweep: the same options, run by several processes on one store, are one run
-
-OF_A_PROCESS = frozenset(
-    {"store", "out", "force", "against", "fail_if", "name", "tag", "concurrency", "config"}
-)
-"""Options in which the processes of a run may differ."""
-
-
-def run_budget(spec: Spec) -> Budget:
-    return Budget(spec.max_requests, spec.max_cost)
-
-
-def run_account(specs: Sequence[Spec], store: Store) -> AbstractAsyncContextManager[Account]:
-    """Open the account that the processes of a run, or of a sweep, share."""
-    options = [
-        {name: value for name, value in msgspec.to_builtins(spec).items() if name not in OF_A_PROCESS}
-        for spec in specs
-    ]
-    run = hashlib.sha256(msgspec.json.encode(options, order="deterministic")).digest()
-    return shared_account(store, run, run_budget(specs[0]))
-
-
 # -- Asks judges while the model still answers: a run then takes the longer of both times, not their sum
 
 MOST_WAITING = 4096
@@ -321,7 +295,8 @@ def may_judge_early(prepared: Prepared) -> bool:
     return (
         bool(judges)
         and not spec.batch
-        and not run_budget(spec).is_limited
+        and spec.max_requests is None
+        and spec.max_cost is None
         and all(
             model.capabilities.endpoint and model.host not in hosts for models in judges for model in models
         )

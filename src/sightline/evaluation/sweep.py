@@ -6,8 +6,7 @@ import dataclasses
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord,
 from sightline.evaluation.prepare import check_results_folder, describe_evaluation, prepare_evaluation
 from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import check_name, run_evaluation
-from sightline.evaluation.sending import run_account
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import text_digest, write_atomically
 from sightline.models.ocr import AUGMENTATIONS, CAPTIONED
@@ -32,7 +30,7 @@ from sightline.reporting.notes import ResultPoint, exact_text, options_text, sho
 from sightline.reporting.pivot import PointLine, sweep_markdown
 from sightline.reporting.tables import import_pandas
 from sightline.store.database import run_in_thread
-from sightline.store.store import Store, existing_or_empty_store
+from sightline.store.store import existing_or_empty_store
 from sightline.text import print_note
 from sightline.types import MetricValue
 
@@ -123,8 +121,8 @@ async def run_sweep(
     """
     await run_in_thread(_check, points, out)
     runs: list[PointRun] = []
-    began = time.time()
-    async with replicas_kept(), _account(points) as account:
+    began, account = time.time(), Account()
+    async with replicas_kept():
         for number, point in enumerate(points, 1):
             if show_progress:
                 print_note(f"[{number}/{len(points)}] {point.name}")
@@ -155,17 +153,6 @@ def _check(points: Sequence[SweepPoint], out: str | None) -> None:
     ResultsFolder.check(out)
     if out is not None and not points[0].spec.force:
         refuse_other_sweep(Path(out), points[0].spec.task)
-
-
-@asynccontextmanager
-async def _account(points: Sequence[SweepPoint]) -> AsyncIterator[Account]:
-    specs = [point.spec for point in points]
-    store = await run_in_thread(Store.open, specs[0].store)
-    try:
-        async with run_account(specs, store) as account:
-            yield account
-    finally:
-        await run_in_thread(store.close)
 
 
 async def _run_point(point: SweepPoint, began: float, account: Account, show_progress: bool) -> PointRun:

@@ -37,8 +37,9 @@ from sightline.formats.files import AtomicLineFile
 from sightline.maintenance.merge import MERGE_LOCK
 from sightline.maintenance.verify import read_pages
 from sightline.progress import progress
-from sightline.store import claims, runs, schema
+from sightline.store import schema
 from sightline.store.answers import Dictionaries, Requests, model_of, result_for
+from sightline.store.claims import LEASE_SECONDS
 from sightline.store.connect import connect, display, sqlite_path
 from sightline.store.database import LOOKUP, parts, plain
 from sightline.store.failures import StoreFailedError, damage
@@ -121,10 +122,10 @@ def _refuse_busy_store(connection: CoreConnection, store: Store) -> None:
         # texts, requests or definitions that it will refer to (`announce_insert`).
         # They are locked in the order in which runs write to them: another order could become a deadlock.
         connection.exec_driver_sql(
-            "LOCK TABLE texts, requests, answers, claims, definitions, probes, run_leases, runs "
+            "LOCK TABLE texts, requests, answers, workers, claims, definitions, probes, runs "
             "IN SHARE ROW EXCLUSIVE MODE"
         )
-    if runs := sorted(store.leases.held()):
+    if runs := sorted(store.claims.held_runs()):
         raise _busy(store.name, f"run {runs[0]}")
     if store.claims.held():
         raise _busy(store.name, "a process that sends requests")
@@ -136,7 +137,7 @@ def _busy(name: str, found: str | None = None) -> UserError:
         file=name,
         found=found,
         expected="no run, viewer or worker that uses it; a killed one counts for "
-        f"{max(runs.RUN_LEASE_SECONDS, claims.CLAIM_SECONDS):.0f} seconds",
+        f"{LEASE_SECONDS:.0f} seconds",
     )
 
 
@@ -161,7 +162,7 @@ def _drop(connection: CoreConnection, name: str, options: CleaningOptions) -> It
     yield Dropped(table="batch_requests", rows=in_batches, reason="that are answered")
     texts = list(_unused_texts(connection, name))
     yield _delete_numbers(connection, schema.texts, schema.texts.c.id, texts, "that no request has")
-    for table in (schema.claims, schema.run_leases, schema.spending):  # no process works with the store now
+    for table in (schema.claims, schema.workers):  # no process works with the store now
         yield _delete(connection, table, None, "of processes that ended")
     index = schema.existing(connection)
     if options.caches:
@@ -289,13 +290,12 @@ CONTENT = {
     "readings": "OCR results (cache)",
     "requests": "what was sent: numbers of texts, and images by digest",
     "run_labels": "names and notes of runs",
-    "run_leases": "runs that a process works on now",
     "run_tags": "tags of runs",
     "runs": "the description of each run",
-    "spending": "what processes of runs with a budget have spent",
     "texts": "texts of requests, each once",
     "vectors": "text embeddings and values of text metrics (cache)",
     "verdicts": "verdicts of humans",
+    "workers": "processes that work with the store now",
 }
 """What each table holds."""
 

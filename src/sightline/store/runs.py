@@ -1,4 +1,4 @@
-"""Runs in the store: their descriptions, probes, verdicts, labels and leases."""
+"""Runs in the store: their descriptions, probes, verdicts, and labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 from sightline.errors import EnvironmentFailedError, NoSuchRecordError
 from sightline.formats.jsonl import decode_verdict
 from sightline.store.answers import PLAIN, Dictionaries, storable_text
-from sightline.store.claims import read_times
+from sightline.store.claims import Claims
 from sightline.store.connect import connect
 from sightline.store.database import (
     Connection,
@@ -62,14 +62,14 @@ class Runs:
         self,
         database: Database,
         dictionaries: Dictionaries,
+        claims: Claims,
         clock: Callable[[], float],
-        uptime: Callable[[], float],
     ) -> None:
-        """`clock` is the seconds since 1970, `uptime` those since the machine started, for leases."""
+        """`clock` is the seconds since 1970."""
         self._database = database
         self._dictionaries = dictionaries
+        self._claims = claims
         self._clock = clock
-        self._uptime = uptime
 
     def start(self, body: Mapping[str, Any], *, held: bool = False) -> int:
         return self._start_once(msgspec.json.encode(body), uuid.uuid4().hex, self._clock(), held=held)
@@ -84,8 +84,24 @@ class Runs:
                 found = connection.rows(add, (body, created, uid))
             run = int(found[0][0])
             if held:
-                hold(connection, run, self._uptime)
+                self._hold(connection, run)
         return run
+
+    @repeat_if_lost
+    def hold(self, run: int) -> None:
+        """Show other processes that this one works on a run, as long as it is at work (claims.py)."""
+        with self._database.write() as connection:
+            require_run(connection, run, self._database.name)
+            self._hold(connection, run)
+
+    def _hold(self, connection: Connection, run: int) -> None:
+        self._claims.sign(connection)
+        connection.change("UPDATE runs SET worker = ? WHERE id = ?", (self._claims.name, run))
+
+    @repeat_if_lost
+    def release(self, run: int) -> None:
+        with self._database.write() as connection:
+            connection.change("UPDATE runs SET worker = NULL WHERE id = ?", (run,))
 
     @repeat_if_lost
     def finish(self, run: int, body: Mapping[str, Any]) -> None:
@@ -101,7 +117,7 @@ class Runs:
         with self._database.write() as connection:
             # Who refers to the run meanwhile either waits and finds none, or is waited for.
             connection.rows(f"SELECT id FROM runs WHERE id = ? {row_lock(connection, 'FOR UPDATE')}", (run,))
-            for table in ("probes", "verdicts", "run_labels", "run_tags", "run_leases"):
+            for table in ("probes", "verdicts", "run_labels", "run_tags"):
                 connection.change(f"DELETE FROM {table} WHERE run = ?", (run,))
             connection.change("DELETE FROM runs WHERE id = ?", (run,))
 
@@ -454,43 +470,3 @@ def probes_of(chunk: ProbeChunk) -> list[tuple[int, bytes]]:
     bodies = b"".join(pieces).split(b"\n")
     steps = map(int, distances.split(b",")) if distances else ()
     return list(zip(accumulate(steps, initial=chunk.first), bodies, strict=True))
-
-
-# -- Leases of runs: they show which runs a process is working on now, on this machine or another one
-
-RUN_LEASE_SECONDS = 30.0
-"""How long a lease holds without renewal. A killed process holds its run for this time."""
-
-
-class RunLeases:
-    """The leases of all runs of the store. Use it as `store.leases`."""
-
-    def __init__(self, database: Database, uptime: Callable[[], float]) -> None:
-        """`uptime` is the seconds since the machine started; a server has a clock of its own."""
-        self._database = database
-        self._uptime = uptime
-
-    @repeat_if_lost
-    def renew(self, run: int) -> None:
-        with self._database.write() as connection:
-            require_run(connection, run, self._database.name)
-            hold(connection, run, self._uptime)
-
-    @repeat_if_lost
-    def release(self, run: int) -> None:
-        with self._database.write() as connection:
-            connection.change("DELETE FROM run_leases WHERE run = ?", (run,))
-
-    @repeat_if_lost
-    def held(self) -> set[int]:
-        with self._database.read() as connection:
-            times = read_times(connection, self._uptime)
-            rows = connection.rows("SELECT run, until FROM run_leases")
-            return {run for run, until in rows if times.hold(until, RUN_LEASE_SECONDS)}
-
-
-def hold(connection: Connection, run: int, uptime: Callable[[], float]) -> None:
-    """Hold a run for RUN_LEASE_SECONDS from now, by `uptime` where there is no server with a clock."""
-    until = read_times(connection, uptime).now + RUN_LEASE_SECONDS
-    if not connection.change("UPDATE run_leases SET until = ? WHERE run = ?", (until, run)):
-        connection.change("INSERT INTO run_leases (run, until) VALUES (?, ?)", (run, until))

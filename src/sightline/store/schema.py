@@ -93,14 +93,21 @@ answers = Table(
     sqlite_autoincrement=True,
 )
 
-# Requests that a process is sending now, so that no other process sends them; empty when nothing runs.
-# `owner` names the process (claims.py). `until` is seconds since the machine started; on a server since 1970.
+# Processes that work with the store (claims.py); empty when nothing runs. `until` is seconds since the
+# machine started; on a server since 1970.
+workers = Table(
+    "workers",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("until", Float, nullable=False),
+)
+
+# Requests that a process is sending now, so that no other process sends them. `owner` is a worker.
 claims = Table(
     "claims",
     metadata,
     Column("key", LargeBinary(32), primary_key=True),
-    Column("owner", String(32), nullable=False),
-    Column("until", Float, nullable=False),
+    Column("owner", String(64), nullable=False),
 )
 
 # Batches at providers whose answers are not all in the store yet; see batch_journal.py. `address` and `file`,
@@ -129,7 +136,7 @@ batch_requests = Table(
     Index("batch_requests_by_batch", "batch"),
 )
 
-# `uid` is the identity of a run in all stores: a merge copies a run once.
+# `uid` is the identity of a run in all stores: a merge copies a run once. `worker` works on it now.
 runs = Table(
     "runs",
     metadata,
@@ -138,6 +145,7 @@ runs = Table(
     Column("created", Float, nullable=False),
     Column("finished", Float),
     Column("uid", String(33)),
+    Column("worker", String(64)),
     Index("runs_by_uid", "uid", unique=True),
     sqlite_autoincrement=True,
 )
@@ -176,25 +184,6 @@ run_tags = Table(
     metadata,
     Column("run", _row_id, primary_key=True, autoincrement=False),
     Column("tag", String(200), primary_key=True),
-)
-
-# Runs that a process is working on now. `until` is as in `claims`.
-run_leases = Table(
-    "run_leases",
-    metadata,
-    Column("run", _row_id, primary_key=True, autoincrement=False),
-    Column("until", Float, nullable=False),
-)
-
-# What each process of a run with a budget has spent, by the digest of its options; see claims.py. `process`
-# and `until` are as `owner` and `until` in `claims`; `until` is 0 when the process has left.
-spending = Table(
-    "spending",
-    metadata,
-    Column("run", LargeBinary(32), primary_key=True),
-    Column("process", String(32), primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-    Column("until", Float, nullable=False),
 )
 
 verdicts = Table(

@@ -23,7 +23,7 @@ from sightline.models.batch_client import OpenBatch
 from sightline.models.ocr import Reader, Word
 from sightline.store import schema
 from sightline.store.answers import Answers, Dictionaries, EndpointLog, State, storable_text
-from sightline.store.claims import Claims, Ledger, seconds_since_boot
+from sightline.store.claims import Claims, seconds_since_boot
 from sightline.store.connect import connect, prepare
 from sightline.store.database import (
     Connection,
@@ -35,7 +35,7 @@ from sightline.store.database import (
     run_in_thread,
 )
 from sightline.store.failures import NoStoreError, repeat_if_lost
-from sightline.store.runs import RunLabels, RunLeases, Runs
+from sightline.store.runs import RunLabels, Runs
 from sightline.store.sqlite_file import SqliteConnections
 from sightline.types import HiddenContent, ImageFile, ImageRef
 
@@ -258,13 +258,11 @@ class Store:
         self.claims = Claims(self.database, uptime)
         dictionaries = Dictionaries(database.name)
         self.answers = Answers(self.database, dictionaries, self.claims, clock)
-        self.runs = Runs(self.database, dictionaries, clock, uptime)
+        self.runs = Runs(self.database, dictionaries, self.claims, clock)
         self.labels = RunLabels(self.database)
-        self.leases = RunLeases(self.database, uptime)
         self.endpoints = EndpointLog(self.database, clock)
         self.batches = BatchJournal(self.database, self.claims, clock)
         self.caches = Caches(self.database)
-        self.ledger = partial(Ledger, self.database, uptime)
 
     @classmethod
     def open(

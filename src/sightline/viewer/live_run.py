@@ -70,7 +70,7 @@ class LiveRuns:
             percent=100 * done / total if total else 0.0,
             seconds_left=(total - done) / counts.rate if counts.rate else None,
             last=_last_responses(self._store, run.number, counts.latest),
-            is_held=run.number in self._store.leases.held(),
+            is_held=run.number in self._store.claims.held_runs(),
         )
 
 
