@@ -1,10 +1,12 @@
-"""Draws the chart of a command's table and writes it: which function draws which kind of chart."""
+"""Draws the chart of a command's table or of a page: its values, its kind, and the file or the image."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -16,7 +18,9 @@ from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import are_named
 from sightline.metrics.significance import Comparison
 from sightline.reporting.chart_kinds import (
+    Chart,
     ChartKind,
+    ChartValue,
     bars,
     curves,
     forest,
@@ -25,7 +29,6 @@ from sightline.reporting.chart_kinds import (
     radar,
     scatter,
 )
-from sightline.reporting.chart_parts import Chart, ChartValue
 from sightline.reporting.judges import JudgeReport, with_short_names
 from sightline.reporting.notes import ResultPoint, label_of, row_names, short_names
 from sightline.reporting.pivot import in_label_order, value_labels
@@ -71,7 +74,8 @@ def draw_results(
             case "scatter":
                 return scatter(results, request.width, request.metrics, runs)
             case "matrix":
-                return matrix(title_of(results, by, runs), _agreements(results), request.width)
+                pairs = [one for one in results[0].metrics if one.subset.startswith("judges=")]
+                return matrix(title_of(results, by, runs), pairs, request.width)
             case _ if pivot and by is None:
                 return LABEL_DRAWERS[kind](varied_chart(points, request.metrics), request.width)
         return LABEL_DRAWERS[kind](results_chart(results, by, request.metrics, runs), request.width)
@@ -84,7 +88,8 @@ def draw_comparison(
     comparison: Comparison, rows: Sequence[MetricValue], margin: float | None, request: ChartRequest
 ) -> None:
     """Draw the differences of a comparison; `margin` is in percentage points."""
-    _write(request, comparison_chart(comparison, rows, margin))
+    chart = comparison_chart(comparison, rows, margin)
+    write_chart(request.path, lambda: forest(chart, request.width))
 
 
 def draw_judges(report: JudgeReport, request: ChartRequest) -> None:
@@ -93,16 +98,8 @@ def draw_judges(report: JudgeReport, request: ChartRequest) -> None:
         pairs = report.humans.pairs
         write_chart(request.path, lambda: matrix("Agreement of every two humans", pairs, request.width))
     else:
-        _write(request, judges_chart(report))
-
-
-def _write(request: ChartRequest, chart: Chart) -> None:
-    write_chart(request.path, lambda: forest(chart, request.width))
-
-
-def _agreements(results: Sequence[Result]) -> list[MetricValue]:
-    """The agreement of every two judges of the first result."""
-    return [metric for metric in results[0].metrics if metric.subset.startswith("judges=")]
+        chart = judges_chart(report)
+        write_chart(request.path, lambda: forest(chart, request.width))
 
 
 # -- The charts of results: which one a table has, and its values
@@ -260,7 +257,7 @@ def judges_chart(report: JudgeReport) -> Chart:
     )
 
 
-# -- The file of a chart: PNG, SVG or PDF for one or two columns of a paper; equal data give equal bytes
+# -- The file or the image of a chart: equal data give equal bytes
 
 FORMS: Mapping[str, dict[str, Any]] = {
     ".svg": {"Date": None},
@@ -274,12 +271,39 @@ PaperColumns = Literal[1, 2]
 WIDTHS: Mapping[PaperColumns, float] = {1: 3.35, 2: 6.9}
 """The width of a chart in inches: 85 and 175 mm, one and two columns of a paper."""
 
+PAGE_INCHES = 4.6
+"""The width of a chart in a page, which is legible on narrow screens too."""
+
+Theme = Literal["light", "dark"]
+
+THEMES: Mapping[Theme, Sequence[str]] = {
+    "light": (
+        *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B"),
+        *("#555555", "#c8c8c8", "#000000", "#ffffff"),
+    ),
+    "dark": (
+        *("#3F9BE0", "#E8702A", "#26B489", "#DA94BA", "#E69F00", "#9AD0F5", "#e7e8ea", "#c49c94"),
+        *("#b4b9c0", "#4b525a", "#e7e8ea", "#15171a"),
+    ),
+}
+"""The colours of series, then grey, light, ink and paper (`chart_kinds.SERIES`).
+
+Those of series are the palette of Okabe and Ito, which is safe for colour-blind readers, without its yellow
+(low contrast), and lighter on dark pages; paper and ink of these are those of `sightline.css`.
+"""
+
 SETTINGS: dict[Any, Any] = {
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.titleweight": "bold",
     "axes.linewidth": 0.6,
     "axes.labelsize": 8,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.linewidth": 0.4,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 4,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
@@ -291,11 +315,18 @@ SETTINGS: dict[Any, Any] = {
     "pdf.fonttype": 42,
 }
 
+_DRAWING = Lock()
+"""The settings of matplotlib are those of the process."""
+
+INSTALL = "pip install 'sightline[plot]'"
+
+
+def can_draw() -> bool:
+    return find_spec("matplotlib") is not None
+
 
 def check_chart_file(path: Path) -> None:
     """Check before any work that a chart can be written."""
-    from importlib.util import find_spec
-
     if path.suffix.lower() not in FORMS:
         raise UserError(
             "unknown file type for a plot", file=path, expected="a name ending in .svg, .pdf or .png"
@@ -306,18 +337,31 @@ def check_chart_file(path: Path) -> None:
             file=path,
             expected="a file name in an existing folder",
         )
-    if find_spec("matplotlib") is None:
-        raise UserError("plots need matplotlib", expected="pip install 'sightline[plot]'")
+    if not can_draw():
+        raise UserError("plots need matplotlib", expected=INSTALL)
+
+
+def chart_bytes(draw: Callable[[], Figure], form: str, theme: Theme = "light", dpi: int = 300) -> bytes:
+    """Draw a chart; the user's settings of matplotlib change nothing."""
+    import matplotlib
+    from matplotlib.rcsetup import cycler
+
+    *_, light, ink, paper = THEMES[theme]
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    colours: dict[Any, Any] = {
+        **dict.fromkeys(inks, ink),
+        "grid.color": light,
+        "figure.facecolor": paper,
+        "axes.facecolor": paper,
+        "axes.prop_cycle": cycler(color=THEMES[theme]),
+    }
+    file = io.BytesIO()
+    with _DRAWING, matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(SETTINGS | colours)
+        draw().savefig(file, format=form[1:], dpi=dpi, metadata=FORMS[form])
+    return file.getvalue()
 
 
 def write_chart(path: Path, draw: Callable[[], Figure]) -> None:
-    """Draw a chart and write it; the user's settings of matplotlib change nothing."""
-    import matplotlib
-
-    form = path.suffix.lower()
-    file = io.BytesIO()
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(SETTINGS)
-        draw().savefig(file, format=form[1:], dpi=300, metadata=FORMS[form])
-    write_atomically(path, [file.getvalue()])
+    write_atomically(path, [chart_bytes(draw, path.suffix.lower())])

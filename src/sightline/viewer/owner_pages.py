@@ -47,6 +47,8 @@ from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run
 from sightline.formats.jsonl import ANSWERS
 from sightline.metrics.label_quality import LabelQuality, Vote, label_quality
+from sightline.reporting.chart_kinds import growth
+from sightline.reporting.charts import PAGE_INCHES
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import corrected_tables
 from sightline.types import Verdict
@@ -61,6 +63,7 @@ from sightline.viewer.annotation_items import (
     view_item,
 )
 from sightline.viewer.annotation_items import one as one_value
+from sightline.viewer.plots import Picture, picture
 from sightline.viewer.viewer import Viewer
 
 SECTION = "Annotate"
@@ -332,25 +335,11 @@ def _days(fields: Fields) -> float:
 
 # -- What the owner's page shows beside the overview: the chart, the links, what to settle first
 
-LEFT, RIGHT, TOP, BOTTOM = 40.0, 500.0, 20.0, 150.0
-"""The area of the chart, in its own units."""
-
 MOST_DOUBTFUL = 20
 DOUBTFUL = 0.25
 """The probability that a majority is wrong, from which the owner is asked to look at the item."""
 
 DAY = 86_400.0
-
-
-class GrowthChart(Struct, frozen=True):
-    """The agreement as it grows: a line, the band of its interval, the ticks of the axes."""
-
-    line: str
-    band: str
-    x_ticks: Sequence[tuple[float, str]]
-    y_ticks: Sequence[tuple[float, str]]
-    last: tuple[float, float]
-    label: str
 
 
 class Doubtful(Struct, frozen=True):
@@ -370,31 +359,14 @@ class PersonalLink(Struct, frozen=True):
     left: str
 
 
-def growth_chart(points: Sequence[AgreementPoint]) -> GrowthChart | None:
-    """Draw the agreement as it grows, from 0 to 1; None with fewer than two points that have a value."""
-    drawn = [point for point in points if point.value.value is not None]
+def growth_chart(points: Sequence[AgreementPoint]) -> Picture | None:
+    """The agreement as it grows, from 0 to 1; None with fewer than two points that have a value."""
+    drawn = [(point.items, point.value) for point in points if point.value.value is not None]
     if len(drawn) < 2:
         return None
-    most = drawn[-1].items
-
-    def place(items: int, value: float | None) -> tuple[float, float]:
-        height = min(max(value or 0.0, 0.0), 1.0)
-        return LEFT + (RIGHT - LEFT) * items / most, BOTTOM - (BOTTOM - TOP) * height
-
-    bounded = [point for point in drawn if point.value.low is not None]
-    band = [place(point.items, point.value.low) for point in bounded]
-    band += [place(point.items, point.value.high) for point in reversed(bounded)]
-    line = [place(point.items, point.value.value) for point in drawn]
-    first, last = drawn[0], drawn[-1]
-    return GrowthChart(
-        line=_points(line),
-        band=_points(band),
-        x_ticks=[(place(most * step // 4, 0)[0], str(most * step // 4)) for step in range(5)],
-        y_ticks=[(BOTTOM - (BOTTOM - TOP) * step / 4, f"{step / 4:.2f}") for step in range(5)],
-        last=line[-1],
-        label=f"Krippendorff's alpha from {first.value.value:.2f} at {first.items} items to "
-        f"{last.value.value:.2f} at {last.items} items",
-    )
+    (first, start), *_, (last, end) = drawn
+    label = f"Krippendorff's alpha from {start.value:.2f} at {first} items to {end.value:.2f} at {last} items"
+    return picture(label, drawn, lambda: growth("alpha", drawn, PAGE_INCHES))
 
 
 def quality_of(seen: Overview) -> LabelQuality | str:
@@ -469,10 +441,6 @@ def seconds_of(entries: Sequence[Entry]) -> float | None:
     """The mean time in seconds that annotators took for an item; None without entries."""
     seconds = [entry.seconds for entry in entries if entry.action == "judge" and entry.seconds]
     return sum(seconds) / len(seconds) if seconds else None
-
-
-def _points(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
 # -- The metrics of the judged runs of a project, corrected by what its annotators found

@@ -1,18 +1,31 @@
-"""Plots in table cells (in percent of their width), scatter plots, radars and ROC curves, as SVG.
+"""Plots in table cells as SVG (in percent of their width), and the charts of pages as images.
 
-Each plot repeats numbers that are also in its row or table. The macros of `plots.html` draw them.
+Each plot repeats numbers that are also in its row or table. The macros of `plots.html` show them.
 """
 
 from __future__ import annotations
 
-import math
+import base64
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
 
+import msgspec
 from msgspec import Struct
 
 from sightline.benchmarks.registry import benchmark_class
-from sightline.benchmarks.released import paper_of
+from sightline.benchmarks.released import add_published, paper_of
+from sightline.formats.files import json_digest
+from sightline.reporting.chart_kinds import (
+    FEWEST_SPOKES,
+    MOST_CURVES,
+    MetricPair,
+    metric_pairs,
+    radar,
+    roc,
+    scatter,
+)
+from sightline.reporting.charts import PAGE_INCHES, THEMES, Theme, can_draw, chart_bytes, results_chart
 from sightline.reporting.judges import JudgeResult
 from sightline.reporting.notes import label_of
 from sightline.reporting.tables import leading_metrics
@@ -20,6 +33,9 @@ from sightline.types import PERCENT, MetricValue, Range, Result, Unit
 from sightline.viewer.environment import number as number_text
 from sightline.viewer.environment import signed
 from sightline.viewer.index_types import GroupFilter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MARGIN = 4.0
 """The distance of the ends of a scale from the edges of the cell, in percent of its width."""
@@ -151,193 +167,99 @@ def _interval_words(point: PlotPoint, unit: Unit, *, signed_bounds: bool) -> str
     return f", 95 % CI {form(point.low, unit)} to {form(point.high, unit)}"
 
 
-# -- Charts as SVG without a script: a scatter plot and a radar. Their numbers stand in tables too
+# -- Charts of pages and reports: images by matplotlib, drawn when they are first shown, and kept
 
-WIDTH, HEIGHT = 640.0, 360.0
-LEFT, RIGHT, TOP, BOTTOM = 48.0, 24.0, 12.0, 40.0
-"""The frame around the area of a scatter plot, for the numbers of its axes."""
+MOST_SPOKES = 12
+"""The most labels of a radar."""
 
-RADAR, RADIUS = 420.0, 130.0
-"""The width of a radar chart, and the distance of its outer ring from the centre."""
+MOST_PICTURES = 256
+"""The pictures whose images can be asked for; a page that is loaded again brings back older ones."""
+
+DPI = 192
+"""The pixels of an inch: two for each pixel of a page."""
 
 
-class Dot(Struct, frozen=True):
-    """A point of a scatter plot, in pixels; `is_run` is a measured one."""
+class Picture(Struct, frozen=True):
+    """A chart in a page, with an image for each theme: its numbers as text, the digest of its content."""
 
-    name: str
-    x: float
-    y: float
-    is_run: bool
     label: str
+    digest: str
+    draw: Callable[[], Figure]
+
+    def address(self, theme: Theme, *, inline: bool) -> str:
+        """Where an image is: in the page itself, or at an address of the server; '' without matplotlib."""
+        if not can_draw():
+            return ""
+        if inline:
+            return f"data:image/png;base64,{base64.b64encode(_png(self.digest, theme)).decode()}"
+        return f"/charts/{self.digest}-{theme}.png"
 
 
-class Scatter(Struct, frozen=True):
-    """A scatter plot: grid lines with their texts, and points."""
-
-    x_name: str
-    y_name: str
-    x_ticks: tuple[tuple[float, str], ...]
-    y_ticks: tuple[tuple[float, str], ...]
-    dots: tuple[Dot, ...]
-    label: str
+_PICTURES: dict[str, Picture] = {}
+"""The latest pictures by digest."""
 
 
-class Spoke(Struct, frozen=True):
-    """An axis of a radar chart: its end, and the place and side of its name."""
-
-    name: str
-    x: float
-    y: float
-    text_x: float
-    text_y: float
-    anchor: str
+def picture(label: str, content: Sequence[object], draw: Callable[[], Figure]) -> Picture:
+    """A picture of `content`, from which `draw` draws it."""
+    found = Picture(label, json_digest(msgspec.to_builtins(content)), draw)
+    _PICTURES[found.digest] = found
+    for old in list(_PICTURES)[:-MOST_PICTURES]:
+        _PICTURES.pop(old, None)
+    return found
 
 
-class Ring(Struct, frozen=True):
-    """A closed line of a radar chart as SVG points; the name of its run, or the number of a grid line."""
-
-    name: str
-    points: str
-
-
-class Radar(Struct, frozen=True):
-    """A radar chart: an axis for each label, a line for each run."""
-
-    spokes: tuple[Spoke, ...]
-    grid: tuple[Ring, ...]
-    rings: tuple[Ring, ...]
-    label: str
+def chart_image(name: str) -> bytes | None:
+    """The image of a chart by its name in an address; None if it is not known any more."""
+    digest, _, theme = name.removesuffix(".png").rpartition("-")
+    if digest not in _PICTURES or theme not in THEMES:
+        return None
+    return _png(digest, theme)
 
 
-class Value2D(Struct, frozen=True):
-    """Two values of one run or row."""
-
-    name: str
-    x: float
-    y: float
-    is_run: bool
+@lru_cache(maxsize=MOST_PICTURES)
+def _png(digest: str, theme: Theme) -> bytes:
+    return chart_bytes(_PICTURES[digest].draw, ".png", theme, DPI)
 
 
-def scatter(points: Sequence[Value2D], x: Scale, y: Scale, names: tuple[str, str]) -> Scatter:
-    def at_x(value: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * (value - x.low) / (x.high - x.low), 1)
-
-    def at_y(value: float) -> float:
-        return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - y.low) / (y.high - y.low), 1)
-
-    dots = tuple(
-        Dot(one.name, at_x(one.x), at_y(one.y), one.is_run, f"{one.name}: {one.x:.1f}, {one.y:.1f}")
-        for one in points
-    )
-    return Scatter(
-        *names,
-        tuple((at_x(tick), x.tick_text(tick)) for tick in x.ticks),
-        tuple((at_y(tick), y.tick_text(tick)) for tick in y.ticks),
-        dots,
-        f"{names[1]} against {names[0]}. " + "; ".join(dot.label for dot in dots),
-    )
+def scatter_picture(
+    runs: Sequence[NamedResult], names: tuple[str, str]
+) -> tuple[Picture, Sequence[MetricPair]] | None:
+    """Two metrics of runs and of the rows of the paper that print both; None with fewer than two points."""
+    paper = paper_of(runs[0].result.benchmark)
+    first, *others = [run.result for run in runs]
+    results = [add_published(first, *paper.row_names) if paper else first, *others]
+    called = [run.name for run in runs]
+    pairs = metric_pairs(results, names, called)
+    if len(pairs) < 2:
+        return None
+    words = [f"{one.name}: {number_text(one.x.value)}, {number_text(one.y.value)}" for one in pairs]
+    label = f"{names[1]} against {names[0]}. {'; '.join(words)}"
+    return picture(label, [pairs], lambda: scatter(results, PAGE_INCHES, names, called)), pairs
 
 
-def radar(labels: Sequence[str], values: Sequence[tuple[str, Sequence[float]]], scale: Scale) -> Radar:
-    """Draw the values of runs under labels; three labels or more."""
-
-    def place(number: int, share: float) -> tuple[float, float]:
-        angle = 2 * math.pi * number / len(labels) - math.pi / 2
-        centre = RADAR / 2, RADIUS + 40
-        return (
-            round(centre[0] + RADIUS * share * math.cos(angle), 1),
-            round(centre[1] + RADIUS * share * math.sin(angle), 1),
-        )
-
-    def ring(name: str, shares: Sequence[float]) -> Ring:
-        return Ring(name, " ".join("{},{}".format(*place(nth, share)) for nth, share in enumerate(shares)))
-
-    def share(value: float) -> float:
-        return (value - scale.low) / (scale.high - scale.low)
-
-    spokes = []
-    for number, label in enumerate(labels):
-        text_x, text_y = place(number, 1.12)
-        side = text_x - RADAR / 2
-        anchor = "middle" if abs(side) < 10 else "start" if side > 0 else "end"
-        spokes.append(Spoke(label, *place(number, 1), text_x, text_y, anchor))
+def radar_picture(runs: Sequence[NamedResult], metric: str, label: str) -> Picture | None:
+    """A metric under each value of a label; None with too few or too many values."""
+    held = [(run.name, run.by_label(metric, label)) for run in runs]
+    rows = {name for _, values in held for name, value in values.items() if value.value is not None}
+    if not FEWEST_SPOKES <= len(rows) <= MOST_SPOKES:
+        return None
+    results = [run.result for run in runs]
+    chart = results_chart(results, label, [metric], [name for name, _ in held])
     words = [
-        f"{name}: " + ", ".join(f"{label} {value:.1f}" for label, value in zip(labels, own, strict=True))
-        for name, own in values
+        f"{name}: " + ", ".join(f"{row} {number_text(value.value)}" for row, value in values.items())
+        for name, values in held
     ]
-    return Radar(
-        tuple(spokes),
-        tuple(ring(scale.tick_text(tick), [share(tick)] * len(labels)) for tick in scale.ticks[1:]),
-        tuple(ring(name, [share(value) for value in own]) for name, own in values),
-        "; ".join(words),
-    )
+    return picture("; ".join(words), [chart], lambda: radar(chart, PAGE_INCHES))
 
 
-# -- ROC curves as SVG: how many right and wrong answers each judge accepts. The numbers stand in tables
-#    too
-
-SIDE, ROC_LEFT, ROC_TOP = 300.0, 48.0, 12.0
-"""The side of the area of the curves and its place, in pixels."""
-
-TICKS = (0, 25, 50, 75, 100)
-
-MOST_CURVES = 8
-"""More curves cannot be told apart."""
-
-MOST_MARKED = 4
-"""A curve with at most so many points is that of a judge with verdicts, not with numbers: they are marked."""
-
-
-class RocLine(Struct, frozen=True):
-    """The curve of a judge: its points for SVG, and those that are marked."""
-
-    judge: str
-    points: str
-    marked: tuple[tuple[float, float], ...]
-    area: MetricValue
-
-
-class RocChart(Struct, frozen=True):
-    """The curves of judges; `x_ticks` and `y_ticks` are places on the axes with their texts."""
-
-    lines: tuple[RocLine, ...]
-    x_ticks: tuple[tuple[float, str], ...]
-    y_ticks: tuple[tuple[float, str], ...]
-    label: str
-
-
-def roc_chart(rows: Sequence[JudgeResult]) -> RocChart | None:
-    """Draw the curves of judges, the largest areas first; None if humans call all answers alike."""
+def roc_picture(rows: Sequence[JudgeResult]) -> Picture | None:
+    """The curves of judges, the largest areas first; None if humans call all answers alike."""
     drawn = sorted((row for row in rows if row.curve), key=lambda row: -(row.roc_auc.value or 0.0))
+    drawn = drawn[:MOST_CURVES]
     if not drawn:
         return None
-    return RocChart(
-        tuple(map(_line, drawn[:MOST_CURVES])),
-        tuple((_x(tick / 100), str(tick)) for tick in TICKS),
-        tuple((_y(tick / 100), str(tick)) for tick in TICKS),
-        "; ".join(
-            f"{row.judge}: area {number_text(row.roc_auc.value)} percent" for row in drawn[:MOST_CURVES]
-        ),
-    )
-
-
-def _line(row: JudgeResult) -> RocLine:
-    places = [(_x(wrong), _y(right)) for wrong, right in row.curve]
-    inner = tuple(places[1:-1])
-    return RocLine(
-        row.judge,
-        " ".join(f"{x},{y}" for x, y in places),
-        inner if len(inner) <= MOST_MARKED else (),
-        row.roc_auc,
-    )
-
-
-def _x(share: float) -> float:
-    return round(ROC_LEFT + SIDE * share, 1)
-
-
-def _y(share: float) -> float:
-    return round(ROC_TOP + SIDE * (1 - share), 1)
+    label = "; ".join(f"{row.judge}: area {number_text(row.roc_auc.value)} percent" for row in drawn)
+    return picture(label, drawn, lambda: roc(drawn, PAGE_INCHES))
 
 
 # -- The results on a page, and what it looks up in them: values by label, scales, leading metrics

@@ -22,6 +22,7 @@ from sightline.benchmarks.base import (
 from sightline.benchmarks.registry import benchmark_class
 from sightline.benchmarks.released import add_published, paper_of
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENTS
+from sightline.reporting.chart_kinds import MetricPair
 from sightline.reporting.notes import judge_errors, label_of, null_notes, published_notes
 from sightline.reporting.tables import BIAS, CORRECTED, MOST_ROWS
 from sightline.types import CorrectedValue, MetricValue, PublishedValue, subset_name
@@ -30,12 +31,10 @@ from sightline.viewer.index_types import GroupFilter, RightShare
 from sightline.viewer.plots import (
     PERCENT_SCALE,
     NamedResult,
+    Picture,
     PlotCell,
     PlotPoint,
-    Radar,
     Scale,
-    Scatter,
-    Value2D,
     chance_of,
     chance_points,
     human_rows,
@@ -45,8 +44,8 @@ from sightline.viewer.plots import (
     metric_plot,
     metric_scale,
     number_of,
-    radar,
-    scatter,
+    radar_picture,
+    scatter_picture,
     words_of,
 )
 
@@ -249,9 +248,6 @@ def _rows(
 
 # -- Sections that are forest plots: a metric by label, several metrics, by judge, corrected by humans
 
-MOST_SPOKES = 12
-"""The most labels of a radar chart."""
-
 
 class MetricRow(Struct, frozen=True):
     """A row of a forest plot: a value with its plot, and the published figures beside it."""
@@ -275,7 +271,7 @@ class Forest(Struct, frozen=True):
     several_runs: bool
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    chart: Radar | None = None
+    chart: Picture | None = None
 
     @property
     def kinds(self) -> set[str]:
@@ -290,11 +286,7 @@ def by_label(section: ByLabel, runs: Sequence[NamedResult]) -> Forest | None:
     total = [("All", run.name, value) for run in runs if (value := run.value(section.metric)) is not None]
     if len(names) < 2:
         return None
-    chart = None
-    if section.radar and 3 <= len(names) <= MOST_SPOKES:
-        scale = metric_scale(runs, section.metric, [value for _, _, value in cells])
-        lines = [(run.name, [number_of(values.get(name)) for name in names]) for run, values in found]
-        chart = radar(names, lines, scale)
+    chart = radar_picture(runs, section.metric, section.label) if section.radar else None
     words = words_of(section.label)
     return _forest(f"{section.metric} by {words}", words, [*cells, *total], runs, chart)
 
@@ -371,7 +363,7 @@ def _forest(
     head: str,
     cells: Sequence[tuple[str, str, MetricValue]],
     runs: Sequence[NamedResult],
-    chart: Radar | None = None,
+    chart: Picture | None = None,
 ) -> Forest:
     values = [value for _, _, value in cells]
     benchmark, humans = runs[0].result.benchmark, human_rows(runs[0].result.benchmark)
@@ -406,42 +398,16 @@ class ScatterSection(Struct, frozen=True):
 
     kind: ClassVar[str] = "scatter"
     title: str
-    chart: Scatter
+    chart: Picture
     names: tuple[str, str]
-    points: tuple[Value2D, ...]
+    points: Sequence[MetricPair]
 
 
 def against(section: Against, runs: Sequence[NamedResult]) -> ScatterSection | None:
     """One metric against another, with the rows of the paper that print both; None without numbers."""
-    points = [
-        Value2D(run.name, x.value, y.value, True)
-        for run in runs
-        if (x := run.value(section.x)) and (y := run.value(section.y))
-        if x.value is not None and y.value is not None
-    ]
-    if not points:
-        return None
-    points += _published_points(section, runs[0])
-    if len(points) < 2:
-        return None
-    values = [value for run in runs if (value := run.value(section.x))]
-    x_scale = metric_scale(runs, section.x, values)
-    y_scale = metric_scale(runs, section.y, [value for run in runs if (value := run.value(section.y))])
     names = (section.x, section.y)
-    chart = scatter(points, x_scale, y_scale, names)
-    return ScatterSection(f"{section.y} against {section.x}", chart, names, tuple(points))
-
-
-def _published_points(section: Against, run: NamedResult) -> list[Value2D]:
-    paper = paper_of(run.result.benchmark)
-    if paper is None:
-        return []
-    compared = NamedResult(run.name, add_published(run.result, *paper.row_names))
-    x, y = (
-        {figure.row: figure.value for figure in (value.published if value else None) or []}
-        for value in (compared.value(section.x), compared.value(section.y))
-    )
-    return [Value2D(row, x[row], y[row], False) for row in x if row in y]
+    drawn = scatter_picture(runs, names)
+    return drawn and ScatterSection(f"{section.y} against {section.x}", drawn[0], names, drawn[1])
 
 
 SectionView = Forest | Bars | ScatterSection | DifferencesSection

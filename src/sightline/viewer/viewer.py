@@ -28,6 +28,7 @@ from sightline.viewer.index import OutcomeIndex
 from sightline.viewer.index_images import NOT_SENT, ImageError
 from sightline.viewer.index_types import GroupRow, IndexedImage, IndexState, RunSummary
 from sightline.viewer.live_run import LiveRuns
+from sightline.viewer.plots import chart_image
 from sightline.viewer.projects import Projects, as_html
 
 
@@ -199,6 +200,13 @@ def thumbnail(viewer: Viewer, request: Request) -> Response:
     run, digest = request.path_params["run"], request.path_params["digest"]
     body = viewer.index.images(run).thumbnail(viewer.index.open(run).images.path(digest), digest)
     return Response(body, media_type="image/webp", headers={"cache-control": KEPT})
+
+
+def chart(viewer: Viewer, request: Request) -> Response:
+    body = chart_image(request.path_params["name"])
+    if body is None:
+        raise NotFoundError("This chart is not kept any more: load its page again.")
+    return Response(body, media_type="image/png", headers={"cache-control": KEPT})
 
 
 # -- The pages that wait: for the index of a run, or for a comparison

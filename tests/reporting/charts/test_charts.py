@@ -14,26 +14,33 @@ from tests.reporting.conftest import estimate
 
 from sightline.benchmarks.released import add_published
 from sightline.errors import UserError
-from sightline.reporting.chart_kinds import forest, matrix, metric_pairs, radar, scatter
-from sightline.reporting.chart_parts import (
-    COLOURS,
+from sightline.reporting.chart_kinds import (
     HATCHES,
-    mark_notes,
+    PAPER,
+    SERIES,
+    bars,
+    forest,
+    matrix,
+    metric_pairs,
     n_words,
-    note_of,
     published_marks,
+    radar,
+    scatter,
     series_style,
     value_words,
 )
 from sightline.reporting.charts import (
     SETTINGS,
+    THEMES,
     WIDTHS,
     ChartRequest,
     PaperColumns,
+    chart_bytes,
     check_chart_file,
     default_chart,
     draw_results,
     results_chart,
+    varied_chart,
 )
 from sightline.reporting.notes import published_notes, result_points
 from sightline.reporting.table import flat
@@ -144,13 +151,22 @@ def test_whiskers_reach_from_bound_to_bound(codis: Make) -> None:
 def test_equal_published_figures_of_several_runs_are_one_mark(codis: Make) -> None:
     results = [add_published(result, "GPT-4V") for result in models(codis)]
     axes = forest(results_chart(results, None, ["acc_p"]), 6.9).axes[0]
-    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == PAPER]
     assert sorted(np.asarray(line.get_xdata()).item() for line in hollow) == [32.3, 86.2]
 
 
 def test_series_differ_without_their_colours() -> None:
-    assert len({series_style(nth)["marker"] for nth in range(len(COLOURS))}) == len(COLOURS)
-    assert len(set(HATCHES)) == len(COLOURS)
+    assert len({series_style(nth)["marker"] for nth in range(SERIES)}) == len(set(HATCHES)) == SERIES
+
+
+def test_a_theme_changes_colours_alone(codis: Make) -> None:
+    chart = results_chart([codis()], "category")
+    light, dark = (chart_bytes(lambda: forest(chart, 6.9), ".svg", theme).decode() for theme in THEMES)
+    assert re.findall(' d="[^"]*"', light) == re.findall(' d="[^"]*"', dark)
+    assert [colours[-1] in text for colours, text in zip(THEMES.values(), (light, dark), strict=True)] == [
+        True
+    ] * 2
+    assert THEMES["light"][-1] not in dark
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -160,9 +176,6 @@ def test_no_text_leaves_the_chart(
 ) -> None:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    from sightline.reporting.chart_kinds import bars
-    from sightline.reporting.charts import varied_chart
 
     width = WIDTHS[columns]
     with matplotlib.rc_context(SETTINGS):
@@ -196,7 +209,7 @@ def test_a_scatter_plot_has_the_pairs_that_the_paper_discusses(mmr3: Make) -> No
         ("acc (%), n 5,328", "con (%), n 7,992"),
         ("acc (%), n 5,328", "s_c (%), n 7,992"),
     ]
-    (published,) = [pair for pair in metric_pairs(results, ("acc", "con")) if pair.published]
+    (published,) = [pair for pair in metric_pairs(results, ("acc", "con")) if pair.figures]
     assert (published.x.value, published.y.value) == (16.31, 79.6)
 
 
@@ -235,7 +248,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, name: str) -> 
 def test_without_matplotlib_the_error_names_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("sightline.reporting.charts.find_spec", lambda name: None)
     with pytest.raises(UserError) as caught:
         check_chart_file(tmp_path / "c.svg")
     assert "pip install 'sightline[plot]'" in str(caught.value)
@@ -269,5 +282,6 @@ def test_published_figures_have_the_marks_and_the_notes_of_the_tables(codis: Mak
         for figure in figures
         if figure.mark
     )
-    assert mark_notes(chart) == published_notes([("acc_p", figure) for figure in figures[:1] + figures[-1:]])
-    assert all(note in note_of(chart) for note in mark_notes(chart))
+    notes = published_notes([("acc_p", figure) for figure in figures[:1] + figures[-1:]])
+    assert notes
+    assert all(note in chart.note() for note in notes)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sightline.errors import UserError
-from sightline.reporting.chart_kinds import curves, numeric_options
+from sightline.reporting.chart_kinds import PAPER, curves, numeric_options
 from sightline.reporting.notes import ResultPoint
 from sightline.types import MetricValue, PublishedValue, Result
 
@@ -53,7 +53,7 @@ def test_a_panel_a_metric_a_line_a_model_a_band_and_hollow_marks() -> None:
     assert list(lines) == ["x", "y", "GPT-4V, Table 3"]
     assert np.asarray(lines["x"].get_xdata()).tolist() == [0.25, 0.5, 0.75]
     assert np.asarray(lines["x"].get_ydata()).tolist() == [10.0, 20.0, 30.0]
-    assert lines["GPT-4V, Table 3"].get_markerfacecolor() == "white"
+    assert lines["GPT-4V, Table 3"].get_markerfacecolor() == PAPER
     assert len(first.collections) == 2
     bounds = first.collections[0].get_paths()[0].get_extents()
     assert (bounds.ymin, bounds.ymax) == (7.0, 60.0)

@@ -191,7 +191,7 @@ def test_three_annotators_judge_by_keyboard_and_the_export_equals_what_was_click
     value, shared = alpha()
     assert shared == "20"
     assert re.match(r"0\.\d\d", value)
-    expect(owner.locator("svg.chart")).to_be_visible()
+    expect(owner.locator(".drawn img")).to_be_visible()
     with owner.expect_download() as download:
         owner.get_by_role("link", name="Export").click()
     with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:

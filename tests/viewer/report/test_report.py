@@ -27,6 +27,7 @@ from sightline.metrics.agreement import WITH_HUMANS
 from sightline.metrics.flips import ChangeCounts
 from sightline.types import MetricValue
 from sightline.viewer.comparison_view import ChangeList, changed_group_view, comparison_view
+from sightline.viewer.environment import number
 from sightline.viewer.group_view import group_view
 from sightline.viewer.html_report import GroupList, PartContent, report_page
 from sightline.viewer.index_types import ChangedGroup, ComparedMetric, GroupFilter, RunComparison
@@ -131,9 +132,8 @@ def test_iibench_has_a_radar_of_domains_and_mmr3_consistency_against_accuracy(
     )
     assert domains.title == "accuracy by domain"
     assert domains.chart is not None
-    assert [spoke.name for spoke in domains.chart.spokes] == [
-        row.name for row in domains.rows if row.name != "All"
-    ]
+    shown = [f"{row.name} {number(row.value.value)}" for row in domains.rows if row.name != "All"]
+    assert domains.chart.label == f"m: {', '.join(shown)}"
     found = [view for view in section_views([NamedResult("m", mmr3())]) if isinstance(view, ScatterSection)]
     assert [view.names for view in found] == [("acc", "con")]
 
