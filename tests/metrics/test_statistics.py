@@ -19,7 +19,6 @@ from sightline.metrics.statistics import (
     TOO_FEW,
     Floats,
     Interval,
-    Pooled,
     correlation,
     difference_intervals,
     ratio_estimates,
@@ -108,9 +107,8 @@ def test_the_degrees_of_freedom_are_the_exact_ones_however_large_one_cluster_is(
         for one, size in enumerate(alone)
         for other in range(len(alone))
     )
-    counts = np.array([sizes], dtype=np.float64) * numbers
-    pooled = Pooled(np.array([numbers], dtype=np.float64))
-    [freedom] = ratio_estimates(np.zeros_like(counts), counts, pooled).freedom
+    counts = np.array([alone], dtype=np.float64)
+    [freedom] = ratio_estimates(np.zeros_like(counts), counts).freedom
     assert freedom == pytest.approx(float(Fraction(units) ** 2 / squares), rel=1e-12)
     assert 1 <= freedom <= len(alone) - 1
 

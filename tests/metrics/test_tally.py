@@ -305,6 +305,43 @@ def test_a_value_lies_in_its_interval_and_between_its_two_sides(groups: list[Gro
             assert 0 <= value.low <= value.value <= value.high <= 100
 
 
+SCORED = st.lists(
+    st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("xyz"), st.sampled_from([0.0, 1.0, 0.5, 1000.25])),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(SCORED, st.integers(1, 9), st.integers(1, 30))
+@settings(deadline=None)
+def test_values_are_those_of_the_sums_of_clusters_however_terms_are_held(
+    scores: list[tuple[str, str, float]], chunk: int, block: int
+) -> None:
+    groups = [
+        Group("0", 0, cluster, (outcome("right", s=s, labels={"half": half}),)) for cluster, half, s in scores
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sightline.metrics.tally.TERMS_PER_CHUNK", chunk)
+        patch.setattr("sightline.metrics.tally.CELLS_PER_BLOCK", block)
+        values = tally(groups, [structs.replace(SCORE, range=(None, None), graded=True)])
+    assert [value.subset for value in values] == [
+        "all",
+        *(f"half={h}" for h in sorted({h for _, h, _ in scores})),
+    ]
+    for value in values:
+        own = [(cluster, s) for cluster, half, s in scores if value.subset in ("all", f"half={half}")]
+        clusters = sorted({cluster for cluster, _ in own})
+        sums = np.array([[sum(s for name, s in own if name == cluster) for cluster in clusters]])
+        counts = np.array([[float(sum(name == cluster for name, _ in own)) for cluster in clusters]])
+        assert (value.n, value.clusters) == (len(own), len(clusters))
+        assert value.value == pytest.approx(sums.sum() / counts.sum(), rel=1e-12)
+        [expected] = ratio_intervals(sums, counts, [(None, None)], graded=True)
+        if isinstance(expected, str):
+            assert value.reason == expected
+        else:
+            assert (value.low, value.high) == pytest.approx(expected[:2], rel=1e-9)
+
+
 @given(GROUPS)
 @settings(max_examples=50, deadline=None)
 def test_the_subsets_of_a_partition_add_up_to_all(groups: list[Group]) -> None:

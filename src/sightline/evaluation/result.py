@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -45,7 +44,7 @@ from sightline.formats.jsonl import ANSWERS, read_outcomes
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.consistency import UNKNOWN_WORDS, null_where_unknown
-from sightline.metrics.tally import Stretches, count_stretches, tally
+from sightline.metrics.tally import tally
 from sightline.reporting.tables import html, import_pandas, report_markdown, summary
 from sightline.scoring.scorer import WORST_FIRST, Explanation, explanations
 from sightline.scoring.similarity import DEFINITIONS as CONFUSION_METRICS
@@ -65,9 +64,6 @@ from sightline.types import (
 )
 
 NOTHING_LABELLED = "these humans labelled nothing that it counts"
-
-FEW_PROBES = 1 << 14
-"""Probes of an evaluation that is counted without a pass before, which finds where clusters end."""
 
 UNFINISHED = "is not finished. Repeat the command to send the missing requests (in a new run)"
 
@@ -316,7 +312,6 @@ def aggregate(
     Groups are not kept in memory. Measures need a pass of their own before.
     """
     measures.prepare(collected)
-    stretches = _stretches(collected)
     metrics = panel.benchmark.metrics(description.benchmark_options)
     if measures.similarity is not None:
         metrics = [*metrics, UNKNOWN_WORDS]
@@ -340,14 +335,14 @@ def aggregate(
     if panel.judges and panel.reads_a_sample:
         # Clusters that nobody was asked about do not count, also where their cases need no human.
         metrics = _where_labelled(metrics, panel, collected.groups())
-    tallied = tally(groups(), metrics, stretches)
-    by_judge, corrected = _metrics_by_judge(description, panel, scored, replies, stretches)
+    tallied = tally(groups(), metrics)
+    by_judge, corrected = _metrics_by_judge(description, panel, scored, replies)
     values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
     if measures.similarity is not None:
         values.append(measures.similarity.confused())
     if collected.retries:
         judged = (one.group for one in panel.judge(scored(first=True), replies) if one.group.sent)
-        before = [value for value in tally(judged, metrics, stretches) if value.subset == "all" and value.n]
+        before = [value for value in tally(judged, metrics) if value.subset == "all" and value.n]
         values += [replace(value, subset=FIRST_ANSWERS) for value in before]
     notes = list(description.notes)
     if measures.similarity is not None:
@@ -387,13 +382,6 @@ def _with_unknown_words(
     return kept, [note for note in (warning, "" if share in warning else share) if note]
 
 
-def _stretches(collected: CollectedAnswers) -> Stretches | None:
-    """The stretches of the clusters, after which their numbers are pooled; None if all fit into memory."""
-    clusters = (probe.cluster or probe.sample for probe in collected.probes())
-    first = list(islice(clusters, FEW_PROBES + 1))
-    return count_stretches(chain(first, clusters)) if len(first) > FEW_PROBES else None
-
-
 def _versions(summary: Summary) -> dict[str, Any]:
     return {
         "sightline": sightline.__version__,
@@ -407,7 +395,6 @@ def _metrics_by_judge(
     panel: JudgePanel,
     groups: Callable[[], Iterator[Group]],
     replies: AnswerLookup,
-    stretches: Stretches | None,
 ) -> tuple[list[MetricValue], list[CorrectedValue]]:
     """The judged metrics as each judge alone decides them, and corrected by the humans among the judges."""
     judges, benchmark, options = panel.judges, panel.benchmark, description.benchmark_options
@@ -436,7 +423,7 @@ def _metrics_by_judge(
         if isinstance(judge, HumanJudge):
             own = _where_labelled(own, alone, groups())
         judged = (one.group for one in alone.judge(groups(), replies) if one.group.sent)
-        tallied = [value for value in tally(judged, own, stretches) if value.subset == "all"]
+        tallied = [value for value in tally(judged, own) if value.subset == "all"]
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied]
         if humans and judge not in humans:
             corrected += corrected_values(alone, judge, humans, own, groups, replies, tallied)

@@ -55,29 +55,11 @@ class Estimates(NamedTuple):
     clusters: NDArray[np.intp]
 
 
-class Pooled(NamedTuple):
-    """How many clusters each column of sums and counts holds, in total; by default one.
-
-    The clusters of a column have equally many units, and no two of them have sums of opposite signs.
-
-    Attributes:
-        clusters: The number of clusters, shape (k, columns); 0 for a column that is not used.
-    """
-
-    clusters: Floats | float = 1.0
-    deviations: Floats | float = 0.0
-
-
-ALONE = Pooled()
-"""Each column is one cluster."""
-
-
 def ratio_intervals(
     sums: Floats,
     counts: Floats,
     ranges: Sequence[Range],
     *,
-    pooled: Pooled = ALONE,
     graded: bool = False,
     level: float = 0.95,
 ) -> list[Interval | str]:
@@ -87,18 +69,16 @@ def ratio_intervals(
     unit that is right or wrong, the variance of a share is known, and the interval is Wilson's.
 
     Args:
-        sums: The numerators, shape (k, columns). A column is a cluster, or several (see `Pooled`).
-        counts: The denominators, at least 0, shape (k, columns). A cluster with 0 does not count.
+        sums: The numerators, shape (k, clusters).
+        counts: The denominators, at least 0, shape (k, clusters). A cluster with 0 does not count.
         ranges: The smallest and the largest possible value of each ratio.
 
     Returns:
         K intervals, or the reason why there is none.
     """
-    found = ratio_estimates(sums, counts, pooled)
+    found = ratio_estimates(sums, counts)
     shares = np.array([bounds == (0, 1) and not graded for bounds in ranges], dtype=np.bool_)
-    number = np.maximum(pooled.clusters, 1)
-    binary = _is_0_or_1(sums / number) & _is_0_or_1(counts / number) & (pooled.deviations == 0)
-    single = shares & binary.all(axis=1)
+    single = shares & (_is_0_or_1(sums) & _is_0_or_1(counts)).all(axis=1)
     known = found.values * (1 - found.values) / np.maximum(found.clusters, 1)
     found = found._replace(
         variances=np.where(single, known, found.variances), freedom=np.where(single, np.inf, found.freedom)
@@ -111,7 +91,6 @@ def difference_intervals(
     counts: Floats,
     ranges: Sequence[Range],
     *,
-    pooled: Pooled = ALONE,
     graded: bool = False,
     level: float = 0.95,
 ) -> list[Interval | str]:
@@ -123,23 +102,18 @@ def difference_intervals(
     units, and one without bounds, has the t interval.
 
     Args:
-        sums: The summed differences, shape (k, columns). A column is a cluster, or several (see `Pooled`).
-        counts: The numbers of units, at least 0, shape (k, columns).
+        sums: The summed differences, shape (k, clusters).
+        counts: The numbers of units, at least 0, shape (k, clusters).
         ranges: The smallest (below 0) and the largest (above 0) possible value of each difference.
 
     Returns:
         K intervals, or the reason why there is none.
     """
-    whole = ratio_estimates(sums, counts, pooled)
+    whole = ratio_estimates(sums, counts)
     plain = _described(whole, _t_bounds(whole, _bounds(ranges), level), "t", ~_is_equal(whole))
     if graded:
         return plain
-    gains, losses = (
-        ratio_estimates(
-            np.maximum(part, 0), counts, pooled._replace(deviations=np.where(part > 0, pooled.deviations, 0))
-        )
-        for part in (sums, -sums)
-    )
+    gains, losses = (ratio_estimates(np.maximum(part, 0), counts) for part in (sums, -sums))
     gained = intervals(gains, [(0, high) for _, high in ranges], level=level)
     lost = intervals(losses, [(0, None if low is None else -low) for low, _ in ranges], level=level)
     covariances = (gains.variances + losses.variances - whole.variances) / 2
@@ -154,7 +128,7 @@ def difference_intervals(
     ]
 
 
-def ratio_estimates(sums: Floats, counts: Floats, pooled: Pooled = ALONE) -> Estimates:
+def ratio_estimates(sums: Floats, counts: Floats) -> Estimates:
     """k ratios sum(sums) / sum(counts) of clustered data with their cluster-robust variances.
 
     The variance is CR2 of Bell and McCaffrey (2002), which extends HC2 to clusters, for a regression on a
@@ -162,39 +136,30 @@ def ratio_estimates(sums: Floats, counts: Floats, pooled: Pooled = ALONE) -> Est
     part of all units. The degrees of freedom are Satterthwaite's for independent units of equal variance:
     clusters - 1 if all clusters have the same size, fewer otherwise.
 
-    A residual depends on the units of its cluster and is linear in its sum. So clusters of equally many units
-    can be pooled: the squared residuals of a column are the one of their mean sum, for each cluster, plus the
-    squared deviations from that mean.
-
     Args:
-        sums: The numerators, shape (k, columns). A column is a cluster, or several (see `Pooled`).
-        counts: The denominators, at least 0, shape (k, columns).
+        sums: The numerators, shape (k, clusters).
+        counts: The denominators, at least 0, shape (k, clusters).
 
     Returns:
         The ratios; NaN without a unit, with NaN variances if one cluster holds all units.
     """
-    clusters, deviations = pooled
-    number = np.maximum(clusters, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        units = counts.sum(axis=1)
-        values = sums.sum(axis=1) / units
-        sizes = counts / number
+        units = counts.sum(axis=1)[:, None]
+        values = sums.sum(axis=1, keepdims=True) / units
         # Not 1 - parts: of whole units, this is exact, however large the part of one cluster is.
-        outside = (units[:, None] - sizes) / units[:, None]
-        parts = np.divide(sizes, units[:, None], out=sizes)
-        residuals = sums / number / units[:, None]
-        residuals -= values[:, None] * parts
+        outside = (units - counts) / units
+        parts = counts / units
+        residuals = sums / units
+        residuals -= values * parts
         residuals *= residuals
-        residuals *= clusters
-        residuals += deviations / (units * units)[:, None]
         residuals /= outside
         variances = residuals.sum(axis=1)
         np.multiply(parts, parts, out=parts)
-        squares = (clusters * parts).sum(axis=1)
+        squares = parts.sum(axis=1)
         parts /= outside
-        freedom = 1 / (squares + _sum_of_products(parts, clusters))
-    in_use = np.where(counts > 0, clusters, 0).sum(axis=1).astype(np.intp)
-    return Estimates(values, variances, np.clip(freedom, 1, np.maximum(in_use - 1, 1)), in_use)
+        freedom = 1 / (squares + _sum_of_products(parts))
+    in_use = np.count_nonzero(counts, axis=1)
+    return Estimates(values[:, 0], variances, np.clip(freedom, 1, np.maximum(in_use - 1, 1)), in_use)
 
 
 def intervals(
@@ -257,24 +222,23 @@ def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Float
     return float(np.clip((x @ y) / math.sqrt((x @ x) * (y @ y)), -1, 1))
 
 
-def _sum_of_products(amounts: Floats, number: Floats | float) -> Floats:
+def _sum_of_products(amounts: Floats) -> Floats:
     """The sum of a_i a_j over all ordered pairs of different clusters, for each row.
 
     It is not the square of the sum minus the sum of the squares: these are nearly equal if one amount is much
     larger than all others together. Here the pairs with the largest amount are added as they are.
 
     Args:
-        amounts: The amount of a cluster of each column, at least 0, shape (k, columns).
+        amounts: The amount of each cluster, at least 0, shape (k, clusters).
     """
     if not amounts.size:
         return np.zeros(len(amounts))
-    rows, largest = np.arange(len(amounts)), amounts.argmax(axis=1)
-    most = amounts[rows, largest]
-    others = number * amounts
-    others[rows, largest] -= most
+    others = amounts.copy()
+    largest = np.arange(len(amounts)), amounts.argmax(axis=1)
+    others[largest] = 0
     rest = others.sum(axis=1)
-    others *= amounts
-    products: Floats = 2 * most * rest + (rest**2 - others.sum(axis=1))
+    others *= others
+    products: Floats = 2 * amounts[largest] * rest + (rest**2 - others.sum(axis=1))
     return products
 
 
