@@ -16,6 +16,7 @@ from sightline.metrics.agreement import MAJORITY_OF
 from sightline.metrics.statistics import (
     Floats,
     Interval,
+    cluster_positions,
     difference_intervals,
     ratio_intervals,
     with_interval,
@@ -96,6 +97,7 @@ class Tally:
 
     def values(self) -> list[MetricValue]:
         """End the stream."""
+        self._terms.end()
         # One metric at a time limits the memory of many subsets.
         return [value for column in range(len(self._metrics)) for value in self._values(column)]
 
@@ -107,7 +109,7 @@ class Tally:
             self._terms.of(column) if metric.judged is None or metric.judged in self._decided else NO_TERMS
         )
         subsets = self._subsets(column, terms)
-        rows_per_block = max(1, CELLS_PER_BLOCK // max(1, len(self._terms.clusters)))
+        rows_per_block = max(1, CELLS_PER_BLOCK // max(1, self._terms.clusters))
         for first in range(0, len(subsets), rows_per_block):
             yield from self._block(metric, terms, subsets[first : first + rows_per_block])
 
@@ -264,6 +266,7 @@ class Terms(NamedTuple):
     """Terms of one metric: arrays of shape (terms,).
 
     Attributes:
+        clusters: The cluster of each, by number; of a chunk, the group.
         sets: The sets of labels, by number (see `TermTable`).
         answered: Whether there is an answer that the term is about.
     """
@@ -297,7 +300,9 @@ class TermTable:
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self.subsets = LabelSubsets()
-        self.clusters: dict[str, int] = {}
+        self.clusters = 0
+        # The cluster of each group: its hash, which takes a tenth of the memory of its name.
+        self._hashes = array("q")
         self._metrics = metrics
         self._sets: dict[tuple[int, ...], int] = {}
         self._group_sets: set[int] = set()
@@ -307,8 +312,8 @@ class TermTable:
 
     def _begin_chunk(self) -> None:
         self._set_of_labels: dict[tuple[tuple[str, str | tuple[str, ...]], ...], int] = {}
-        # One entry for each group.
-        self._clusters, self._terms_of_group = array("q"), array("q")
+        self._first_group = len(self._hashes)
+        self._terms_of_group = array("q")
         # One entry for each term. A set is below 0, -1 - set, if the term has the labels of its group.
         self._kinds, self._term_sets = array("q"), array("q")
         self._sums, self._counts = array("d"), array("d")
@@ -336,7 +341,7 @@ class TermTable:
         self._sums.extend([term.sum for term in terms])
         self._counts.extend([term.count for term in terms])
         self._overall += bytes([term.overall for term in terms])
-        self._clusters.append(self.clusters.setdefault(group.cluster or group.id, len(self.clusters)))
+        self._hashes.append(hash(group.cluster or group.id))
         self._terms_of_group.append(len(terms))
         if len(self._sums) >= TERMS_PER_CHUNK:
             self._end_chunk()
@@ -364,9 +369,9 @@ class TermTable:
         columns, found = np.divmod(np.array(self._kinds), SCENARIOS)
         sets = np.array(self._term_sets)
         self._with_group_labels |= set(np.unique(columns[sets < 0]).tolist())
-        clusters = np.repeat(np.array(self._clusters), np.array(self._terms_of_group))
+        groups = np.repeat(np.arange(self._first_group, len(self._hashes)), np.array(self._terms_of_group))
         numbers = (
-            clusters,
+            groups,
             found,
             np.where(sets < 0, -1 - sets, sets),
             np.array(self._sums),
@@ -379,12 +384,19 @@ class TermTable:
             self._chunks[column].append(Terms(*(_narrow(values[own]) for values in terms)))
         self._begin_chunk()
 
+    def end(self) -> None:
+        """Number the clusters, from 0 in the order of their first groups."""
+        self._end_chunk()
+        self._clusters = cluster_positions(np.array(self._hashes)).astype(np.int32)
+        self.clusters = int(self._clusters.max(initial=-1)) + 1
+
     def of(self, column: int) -> Terms:
-        """The terms of a metric over all groups so far."""
-        if self._sums:
-            self._end_chunk()
+        """The terms of a metric over all groups."""
         chunks = self._chunks[column]
-        return Terms(*map(np.concatenate, zip(*chunks, strict=True))) if chunks else NO_TERMS
+        if not chunks:
+            return NO_TERMS
+        terms = Terms(*map(np.concatenate, zip(*chunks, strict=True)))
+        return terms._replace(clusters=self._clusters[terms.clusters])
 
     def subsets_of(self, column: int, terms: Terms) -> set[int]:
         """The subsets of these terms of a metric, and those of the groups if it uses their labels."""
@@ -395,7 +407,7 @@ class TermTable:
 
     def table(self, terms: Terms, subsets: Sequence[int], scenario: int) -> ClusterTable:
         """Add up the terms of one metric in one scenario."""
-        shape = len(subsets), len(self.clusters)
+        shape = len(subsets), self.clusters
         sums, counts, answered = np.zeros(shape), np.zeros(shape), np.zeros(len(subsets), dtype=np.bool_)
         sets: defaultdict[int, list[int]] = defaultdict(list)
         for members, number in self._sets.items():
@@ -410,8 +422,8 @@ class TermTable:
                 is_part[sets[subset]] = True
                 chosen = in_scenario & is_part[terms.sets]
             clusters = terms.clusters[chosen]
-            sums[row] = np.bincount(clusters, terms.sums[chosen], minlength=len(self.clusters))
-            counts[row] = np.bincount(clusters, terms.counts[chosen], minlength=len(self.clusters))
+            sums[row] = np.bincount(clusters, terms.sums[chosen], minlength=self.clusters)
+            counts[row] = np.bincount(clusters, terms.counts[chosen], minlength=self.clusters)
             answered[row] = terms.answered[chosen].any()
         used = counts.any(axis=0)
         return ClusterTable(sums[:, used], counts[:, used], answered)
