@@ -260,7 +260,7 @@ def _locked(store: str) -> Iterator[None]:
 
         with psycopg.connect(store) as connection:
             # In the order in which processes write to them: another order is a deadlock.
-            connection.execute("LOCK TABLE texts, requests, answers, claims IN EXCLUSIVE MODE")
+            connection.execute("LOCK TABLE answers, claims IN EXCLUSIVE MODE")
             yield
         return
     with closing(sqlite3.connect(store, timeout=PATIENCE, isolation_level=None)) as connection:

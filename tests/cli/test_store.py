@@ -74,12 +74,11 @@ def as_json(capsys: Capture, *words: str, status: int = 0) -> Any:
 
 
 def damage(path: Path) -> None:
-    """Change a byte of the text of one answer."""
+    """Change a byte of one request."""
     store = Store.open(str(path))
     with store.database.core_write() as connection:
         connection.exec_driver_sql(
-            "UPDATE answers SET body = CAST(substr(body, 1, length(body) - 6) || x'55' || "
-            "substr(body, length(body) - 4) AS BLOB) WHERE id = 5"
+            "UPDATE answers SET request = replace(request, 'shortly', 'snortly') WHERE id = 5"
         )
     store.close()
 
@@ -92,7 +91,7 @@ def test_info_lists_tables_models_dates_and_runs(capsys: Capture, folder: Path) 
     before = (folder / "sightline.db").read_bytes()
     found = as_json(capsys, "info")
     rows = {table["table"]: table["rows"] for table in found["tables"]}
-    assert (rows["answers"], rows["requests"], rows["runs"], rows["verdicts"]) == (40, 40, 2, 1)
+    assert (rows["answers"], rows["runs"], rows["verdicts"]) == (40, 2, 1)
     assert (found["schema_version"], found["models"]) == (SCHEMA_VERSION, ["m"])
     assert [(one["run"], one["task"], one["state"]) for one in found["runs"]] == [
         (1, "groups:default", "complete"),
@@ -103,7 +102,7 @@ def test_info_lists_tables_models_dates_and_runs(capsys: Capture, folder: Path) 
     assert sum(one["bytes"] or 0 for one in found["tables"]) <= len(before)
     status, out, _ = run(capsys, "info")
     assert status == 0
-    assert "every attempt: an answer, or a failure" in out
+    assert "every attempt: the request, and its answer" in out
     assert (folder / "sightline.db").read_bytes() == before
 
 
@@ -131,17 +130,18 @@ def test_a_damaged_store_verifies_with_status_1_and_names_the_row(capsys: Captur
 
 
 def test_the_faults_of_a_table_stand_together(capsys: Capture) -> None:
-    """Rows that are damaged, and rows without their request, are found with other tables between."""
+    """Rows that are damaged, and rows without their run, are found with other tables between."""
     damage(Path("sightline.db"))
     store = Store.open("sightline.db")
     with store.database.core_write() as connection:
         connection.exec_driver_sql("UPDATE runs SET body = x'00' WHERE id = 1")
-        connection.exec_driver_sql("DELETE FROM requests WHERE id = 7")
+        connection.exec_driver_sql("UPDATE probes SET run = 7 WHERE run = 2")
+        connection.exec_driver_sql("INSERT INTO probes VALUES (1, 5, x'00')")
     store.close()
     _, out, _ = run(capsys, "verify", "--quiet")
-    of_answers = out[out.index("\nanswers") : out.index("\nruns")]
-    assert "id 5" in of_answers
-    assert "does not exist in requests" in " ".join(of_answers.split())
+    of_probes = out[out.index("\nprobes") : out.index("\nruns")]
+    assert "run 1, place 5" in of_probes
+    assert "does not exist in runs" in " ".join(of_probes.split())
 
 
 def test_a_merge_lists_the_runs_and_their_new_numbers(capsys: Capture, folder: Path) -> None:

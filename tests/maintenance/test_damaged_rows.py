@@ -81,8 +81,8 @@ def test_a_damaged_run_is_listed_as_such_among_the_others_and_can_be_deleted(
             "INSERT INTO endpoints (created, identity, body) VALUES (1, 'm', {})",
             "row 1 of the table endpoints",
         ),
-        ("answers", "DELETE FROM requests WHERE id = 2", "row 2 of the table answers"),
-        ("answers", "UPDATE requests SET body = {} WHERE id = 2", "row 2 of the table requests"),
+        ("answers", "UPDATE answers SET result = '{{' WHERE id = 2", "row 2 of the table answers"),
+        ("answers", "UPDATE answers SET request = '{{}}' WHERE id = 2", "row 2 of the table answers"),
     ],
 )
 def test_an_export_names_the_damaged_row(
@@ -124,7 +124,7 @@ def test_exported_runs_have_their_labels(capsys: Capture, tmp_path: Path) -> Non
 def test_verify_names_a_remedy_that_works_on_this_store(capsys: Capture, store_url: str) -> None:
     _changed(
         store_url,
-        f"UPDATE answers SET body = {_bytes(store_url, '00ff')} WHERE id = 3",
+        "UPDATE answers SET result = '{' WHERE id = 3",
         "INSERT INTO run_tags (run, tag) VALUES (99, 'a')",
     )
     _, out, _ = _sightline(capsys, "store", "verify", "--json", "--store", store_url)

@@ -53,7 +53,7 @@ def test_rows_before_an_unreadable_page_are_checked_and_the_table_is_named(tmp_p
     path = make_store(tmp_path / "s.db", [range(800)])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("UPDATE answers SET body = 'text' WHERE id = 1")
+        connection.execute("UPDATE answers SET result = x'7b' WHERE id = 1")
         query = "SELECT pageno FROM dbstat WHERE name = 'answers' AND pagetype = 'leaf' ORDER BY path DESC"
         (page,) = connection.execute(query).fetchone()
     content = bytearray(path.read_bytes())
@@ -61,7 +61,7 @@ def test_rows_before_an_unreadable_page_are_checked_and_the_table_is_named(tmp_p
     path.write_bytes(content)
     faults = list(verify(str(path), show_progress=False))
     of_answers = [(one.row, one.problem) for one in faults if one.table == "answers"]
-    assert ("id 1", "its body is of type str, expected bytes") in of_answers
+    assert ("id 1", "its result is of type bytes, expected str") in of_answers
     assert any("some rows cannot be read" in problem for _, problem in of_answers)
     assert any(one.table == "" for one in faults)  # of SQLite's integrity_check
     # Remedies are told apart from problems: once, not in each line.

@@ -112,7 +112,7 @@ class Lab:
 
     def attempts(self, store: str) -> Counter[str]:
         """The keys of the attempts in a store."""
-        rows = "SELECT hex(key) FROM answers JOIN requests ON answers.request = requests.id"
+        rows = "SELECT hex(key) FROM answers"
         with closing(sqlite3.connect(self.folder / store)) as database:
             return Counter(key for (key,) in database.execute(rows))
 

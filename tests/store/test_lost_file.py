@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,7 +41,7 @@ def _texts(attempts: Iterable[Attempt]) -> set[str]:
 def _read(path: Path) -> set[str]:
     store = Store.open(str(path), create=False)
     with store.database.read() as connection:
-        keys = [key.hex() for (key,) in connection.rows("SELECT key FROM requests")]
+        keys = [key.hex() for (key,) in connection.rows("SELECT key FROM answers")]
     found = {result.text for result in store.answers.look_up(keys).values() if isinstance(result, Answer)}
     store.close()
     return found
@@ -107,20 +105,6 @@ def test_a_new_connection_reads_no_other_file(tmp_path: Path, way: str) -> None:
         assert kept.rows("SELECT count(*) FROM answers") == [(5,)]
     store.close()
     assert path.exists() == (way == "replaced")
-
-
-def test_a_result_of_another_request_is_no_answer(tmp_path: Path) -> None:
-    """As where pages of two files meet, because one was copied over the other."""
-    path = _new(tmp_path / "s.db", "first")
-    with closing(sqlite3.connect(path)) as file, file:
-        file.execute("UPDATE answers SET request = CASE request WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE request END")
-    store = Store.open(str(path))
-    one, two, *others = _attempts("first")
-    assert set(store.answers.look_up([other.key for other in others])) == {other.key for other in others}
-    for wrong in (one, two):
-        with pytest.raises(StoreFailedError, match=r"row . of the table answers .*another request"):
-            store.answers.look_up([wrong.key])
-    store.close()
 
 
 def _with_log(path: Path, name: str, count: int = 5) -> Path:

@@ -217,7 +217,7 @@ def _add_gc(parser: argparse.ArgumentParser) -> None:
   sightline store gc --caches
   sightline store gc --unreferenced-answers --dry-run
 
-Without options, leftovers go: definitions and texts that nothing refers to, claims of processes that ended.
+Without options, leftovers go: rows of runs that do not exist, claims of processes that ended.
 Answers and caches stay.
 
 --caches drops what Sightline computes again when it is needed: metadata of images, text embeddings and values

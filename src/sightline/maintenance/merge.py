@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
@@ -15,14 +15,13 @@ from sqlalchemy.engine import Connection as CoreConnection
 
 from sightline.errors import UserError
 from sightline.evaluation.runs import read_stored_run
-from sightline.maintenance.verify import RowChecks, missing_in, read_pages, row_name
+from sightline.maintenance.verify import missing_in, read_pages, row_name, row_problem
 from sightline.progress import Advance, progress
 from sightline.store import schema
-from sightline.store.answers import COMMON, KEY_PART, Dictionaries, Requests, decode_result, list_models
+from sightline.store.answers import decode_result, model_of, storable_text
 from sightline.store.connect import display, sqlite_path
 from sightline.store.database import change_rows_in, insert, insert_new, lock_table, plain, rows_in
 from sightline.store.failures import damage, repeat_if_lost
-from sightline.store.runs import probes_of, write_chunk
 from sightline.store.store import Store, drop_answered
 from sightline.types import Answer
 
@@ -111,12 +110,8 @@ def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
         )
 
 
-class _Attempt(NamedTuple):
-    """An attempt, independent of the store that holds it; attempts are ordered by time."""
-
-    created: float
-    content: bytes
-    state: int
+_Attempt = tuple[float, int, str, str]
+"""Time, state, request and result of an attempt, which do not depend on the store that holds it."""
 
 
 class _Merge:
@@ -125,9 +120,7 @@ class _Merge:
     def __init__(self, source: Store, core: CoreConnection, name: str) -> None:
         self.source, self.core, self.target = source, core, plain(core)
         self.attempts = self.new = self.answered = self.different = 0
-        self._checks = RowChecks(source.name)
-        self._requests = Requests(Dictionaries(name))
-        self._dictionaries = Dictionaries(name)
+        self._name = name
         self._lost: defaultdict[str, dict[str, str]] = defaultdict(dict)
 
     def lost(self) -> list[LostRows]:
@@ -140,19 +133,13 @@ class _Merge:
     def sound_pages(self, table: Table, *conditions: ColumnElement[bool]) -> Iterator[list[RowMapping]]:
         """Read a table of the source; damaged rows are left out."""
         for page in read_pages(self.source.database, table, *conditions):
-            with self.source.database.core_read() as connection:
-                sound = self._sound(connection, table, page)
+            sound = []
+            for row in page:
+                if problem := row_problem(table, row):
+                    self._lost[str(table.name)].setdefault(row_name(table, row), problem)
+                else:
+                    sound.append(row)
             yield sound
-
-    def _sound(self, core: CoreConnection, table: Table, rows: Sequence[RowMapping]) -> list[RowMapping]:
-        problems = self._checks.problems(core, table, rows)
-        for row, problem in zip(rows, problems, strict=True):
-            if problem:
-                self._leave_out(table, row, problem)
-        return [row for row, problem in zip(rows, problems, strict=True) if not problem]
-
-    def _leave_out(self, table: Table, row: RowMapping, problem: str) -> None:
-        self._lost[str(table.name)].setdefault(row_name(table, row), problem)
 
     def copy_answers(self, advance: Advance) -> None:
         """Copy the attempts that the target lacks. The first answer by time counts."""
@@ -160,66 +147,48 @@ class _Merge:
             self.attempts = core.scalar(select(func.count()).select_from(schema.answers)) or 0
         for page in self.sound_pages(schema.answers):
             attempts: defaultdict[bytes, list[_Attempt]] = defaultdict(list)
-            with self.source.database.core_read() as core:
-                numbers = {row["request"] for row in page}
-                query = select(schema.requests).where(schema.requests.c.id.in_(numbers))
-                rows = self._sound(core, schema.requests, core.execute(query).mappings().all())
-                requests = self._checks.requests.by_number(plain(core), [row["id"] for row in rows])
-                for row in page:
-                    if (request := requests.get(row["request"])) is None:
-                        problem = f"request {row['request']} does not exist in requests, or is damaged"
-                        self._leave_out(schema.answers, row, problem)
-                        continue
-                    content = self._checks.dictionaries.decompress(
-                        plain(core), row["body"], "answers", row["id"]
-                    )
-                    if content[:KEY_PART] != request.key[:KEY_PART]:
-                        self._leave_out(schema.answers, row, "it is the result of another request")
-                        continue
-                    attempts[request.key].append(_Attempt(row["created"], content, row["state"]))
-            numbers_here = self._requests.add(self.target, dict(requests.values()))
-            list_models(self.target, [request.canonical for request in requests.values()])
-            self._add_attempts({numbers_here[key]: found for key, found in attempts.items()})
+            for row in page:
+                attempt = (row["created"], row["state"], row["request"], row["result"])
+                attempts[bytes(row["key"])].append(attempt)
+            models = {storable_text(model_of(row["request"])) for row in page}
+            insert_new(self.target, schema.models.name, ("identity",), [(model,) for model in models])
+            self._add_attempts(attempts)
             advance(len(page))
 
-    def _add_attempts(self, attempts: Mapping[int, Iterable[_Attempt]]) -> None:
-        """Add attempts by the number of their request.
+    def _add_attempts(self, attempts: Mapping[bytes, Iterable[_Attempt]]) -> None:
+        """Add attempts by the key of their request.
 
         The answers of a request count in the order of their rows. If a new attempt is not the latest, the
         attempts of its request are written again in the order of time.
         """
-        here: defaultdict[int, dict[_Attempt, int]] = defaultdict(dict)
-        query = "SELECT request, id, state, body, created FROM answers WHERE request IN ({})"
-        for request, row, state, body, created in rows_in(self.target, query, sorted(attempts)):
-            content = self._dictionaries.decompress(self.target, body, "answers", row)
-            here[request][_Attempt(created, content, state)] = row
-        rows: list[tuple[int, _Attempt]] = []
+        here: defaultdict[bytes, dict[_Attempt, int]] = defaultdict(dict)
+        query = "SELECT key, id, created, state, request, result FROM answers WHERE key IN ({})"
+        for key, row, *attempt in rows_in(self.target, query, sorted(attempts)):
+            here[bytes(key)][cast(_Attempt, tuple(attempt))] = row
+        rows: list[tuple[bytes, _Attempt]] = []
         moved: list[int] = []
-        for request, found in attempts.items():
-            new = sorted(set(found) - here[request].keys())
+        for key, found in attempts.items():
+            new = sorted(set(found) - here[key].keys())
             self.new += len(new)
-            if new and (known := self._texts(here[request])):
+            if new and (known := self._texts(here[key])):
                 self.answered += 1
                 self.different += not self._texts(dict.fromkeys(new, 0)) <= known
-            if new and here[request] and new[0] < max(here[request]):
-                moved += here[request].values()
-                new = sorted({*new, *here[request]})
-            rows += ((request, attempt) for attempt in new)
+            if new and here[key] and new[0] < max(here[key]):
+                moved += here[key].values()
+                new = sorted({*new, *here[key]})
+            rows += ((key, attempt) for attempt in new)
         change_rows_in(self.target, "DELETE FROM answers WHERE id IN ({})", (), moved)
-        values = [
-            (request, one.state, self._dictionaries.compress(self.target, one.content, COMMON), one.created)
-            for request, one in rows
-        ]
-        insert(self.target, "answers", ("request", "state", "body", "created"), values)
+        columns = ("key", "created", "state", "request", "result")
+        insert(self.target, "answers", columns, [(key, *attempt) for key, attempt in rows])
 
     def _texts(self, attempts: Mapping[_Attempt, int]) -> set[str]:
         """The texts of the answers among attempts, attempt -> its row in the target."""
         texts: set[str] = set()
-        for one, row in attempts.items():
+        for (_, state, _, body), row in attempts.items():
             try:
-                result = decode_result(one.state, one.content[KEY_PART:])
+                result = decode_result(state, body)
             except msgspec.MsgspecError as error:
-                raise damage(self._dictionaries.name, "answers", row, str(error)) from None
+                raise damage(self._name, "answers", row, str(error)) from None
             texts.update([result.text] if isinstance(result, Answer) else ())
         return texts
 
@@ -346,10 +315,8 @@ class _Merge:
             for table in (probes, verdicts):
                 self.core.execute(delete(table).where(table.c.run == number))
         for page in self.sound_pages(probes, probes.c.run == run["id"]):
-            with self.source.database.read() as connection:
-                read = [self._checks.chunk(connection, row) for row in page]
-            for chunk in read:
-                write_chunk(self.target, self._dictionaries, number, probes_of(chunk))
+            rows = [(number, row["place"], row["body"]) for row in page]
+            insert(self.target, probes.name, ("run", "place", "body"), rows)
         insert(self.target, verdicts.name, ("run", "body"), [(number, body) for body in bodies])
         values = {"body": run["body"], "finished": finished}
         self.core.execute(update(schema.runs).where(runs.id == number).values(**values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from sqlalchemy import (
-    Column,
     ColumnElement,
     LargeBinary,
     RowMapping,
@@ -35,15 +35,15 @@ from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.runs import find_run, list_runs, read_row
 from sightline.formats.files import AtomicLineFile
 from sightline.maintenance.merge import MERGE_LOCK
-from sightline.maintenance.verify import read_pages
+from sightline.maintenance.verify import read_pages, row_problem
 from sightline.progress import progress
 from sightline.store import schema
-from sightline.store.answers import Dictionaries, Requests, model_of, result_for
+from sightline.store.answers import model_of
 from sightline.store.claims import LEASE_SECONDS
 from sightline.store.connect import connect, display, sqlite_path
 from sightline.store.database import LOOKUP, parts, plain
 from sightline.store.failures import StoreFailedError, damage
-from sightline.store.runs import Labels, keys_of_row, no_run, split_keys
+from sightline.store.runs import Labels, decompress, no_run
 from sightline.store.schema import SCHEMA_VERSION
 from sightline.store.sqlite_file import check_sqlite_file
 from sightline.store.store import Store, drop_answered
@@ -118,12 +118,10 @@ def _refuse_busy_store(connection: CoreConnection, store: Store) -> None:
     if not store.database.is_file:
         if not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({MERGE_LOCK})").scalar():
             raise _busy(store.name, "a process that merges")
-        # No other process writes to these tables until the end of this transaction, or has looked up a row of
-        # texts, requests or definitions that it will refer to (`announce_insert`).
+        # No other process writes to these tables until the end of this transaction.
         # They are locked in the order in which runs write to them: another order could become a deadlock.
         connection.exec_driver_sql(
-            "LOCK TABLE texts, requests, answers, workers, claims, definitions, probes, runs "
-            "IN SHARE ROW EXCLUSIVE MODE"
+            "LOCK TABLE answers, workers, claims, probes, runs IN SHARE ROW EXCLUSIVE MODE"
         )
     if runs := sorted(store.claims.held_runs()):
         raise _busy(store.name, f"run {runs[0]}")
@@ -149,19 +147,13 @@ def _drop(connection: CoreConnection, name: str, options: CleaningOptions) -> It
     for table in (schema.probes, schema.verdicts, schema.run_labels, schema.run_tags):
         orphan = ~exists().where(runs.id == table.c.run)
         yield _delete(connection, table, orphan, "of runs that do not exist")
-    unused = ~exists().where(schema.probes.c.definitions == schema.definitions.c.id)
-    yield _delete(connection, schema.definitions, unused, "that no run has")
     if options.unreferenced_answers:
-        numbers = list(_unused_requests(connection, name))
-        for table, column in (
-            (schema.answers, schema.answers.c.request),
-            (schema.requests, schema.requests.c.id),
-        ):
-            yield _delete_numbers(connection, table, column, numbers, "that no run refers to")
+        unused = list(_unused_answers(connection, name))
+        answers = schema.answers
+        rows = sum(_delete(connection, answers, answers.c.id.in_(part), "").rows for part in parts(unused))
+        yield Dropped(table=answers.name, rows=rows, reason="that no run refers to")
     in_batches = drop_answered(plain(connection))
     yield Dropped(table="batch_requests", rows=in_batches, reason="that are answered")
-    texts = list(_unused_texts(connection, name))
-    yield _delete_numbers(connection, schema.texts, schema.texts.c.id, texts, "that no request has")
     for table in (schema.claims, schema.workers):  # no process works with the store now
         yield _delete(connection, table, None, "of processes that ended")
     index = schema.existing(connection)
@@ -186,30 +178,26 @@ def _delete(
     return Dropped(table=str(table.name), rows=connection.execute(statement).rowcount, reason=reason)
 
 
-def _delete_numbers(
-    connection: CoreConnection, table: Table, column: Column[int], numbers: Sequence[int], reason: str
-) -> Dropped:
-    rows = sum(_delete(connection, table, column.in_(part), reason).rows for part in parts(numbers))
-    return Dropped(table=str(table.name), rows=rows, reason=reason)
-
-
 class _JudgedRun(Struct):
     """The part of a run's body that says which models judge it."""
 
     judges: Mapping[str, JudgeModel] | None = None
 
 
-def _unused_requests(connection: CoreConnection, name: str) -> Iterator[int]:
-    """Requests to which no run refers, except those to a judge of any run: reports read the replies."""
-    requests = Requests(Dictionaries(name))
-    used: set[int] = set()
+_KEY = re.compile(rb'"key":"([0-9a-f]{64})"')
+"""The key of the answer of a stored probe, of a partner too."""
+
+
+def _unused_answers(connection: CoreConnection, name: str) -> Iterator[int]:
+    """Attempts to which no run refers, except those of a judge of any run: reports read the replies."""
+    used: set[bytes] = set()
     for page in read_pages(connection, schema.probes):
         for row in page:
             try:
-                keys = keys_of_row(row["run"], row["place"], row["definitions"], row["answer_keys"])
+                keys = _KEY.findall(decompress(row["body"]))
             except ValueError as error:
                 raise damage(name, "probes", row["place"], f"run {row['run']}: {error}") from None
-            used.update(requests.numbers(plain(connection), split_keys(keys)).values())
+            used.update(bytes.fromhex(key.decode()) for key in keys)
     judges: set[str] = set()
     for number, body in connection.execute(select(schema.runs.c.id, schema.runs.c.body)):
         try:
@@ -217,28 +205,13 @@ def _unused_requests(connection: CoreConnection, name: str) -> Iterator[int]:
         except ValueError as error:
             raise damage(name, "runs", number, str(error)) from None
         judges |= {judge.identity for judge in of_run.values()}
-    for page in read_pages(connection, schema.requests):
-        bodies = {row["id"]: row["body"] for row in page if row["id"] not in used}
-        for number, canonical in requests.read(plain(connection), bodies).items():
-            try:
-                is_used = model_of(canonical) in judges
-            except ValueError as error:
-                raise damage(name, "requests", number, str(error)) from None
-            if not is_used:
-                yield number
-
-
-def _unused_texts(connection: CoreConnection, name: str) -> Iterator[int]:
-    requests = Requests(Dictionaries(name))
-    unused = set(connection.scalars(select(schema.texts.c.id)))
-    known = frozenset(unused)
-    for page in read_pages(connection, schema.requests):
+    for page in read_pages(connection, schema.answers):
         for row in page:
-            named = {one for one in requests.references(row["id"], row["body"]) if isinstance(one, int)}
-            if not named <= known:
-                raise damage(name, "requests", row["id"], "a text of it does not exist")
-            unused -= named
-    yield from sorted(unused)
+            try:
+                if row["key"] not in used and model_of(row["request"]) not in judges:
+                    yield row["id"]
+            except ValueError as error:
+                raise damage(name, "answers", row["id"], str(error)) from None
 
 
 def _vacuum(url: str) -> int:
@@ -268,12 +241,10 @@ CONTENT = {
     "annotation_log": "every judgement of annotators",
     "annotation_projects": "annotation projects: their tasks and sources",
     "annotators": "annotators: names, roles, links",
-    "answers": "every attempt: an answer, or a failure",
+    "answers": "every attempt: the request, and its answer or failure",
     "batch_requests": "requests in batches at providers",
     "batches": "batches at providers that are not fetched yet",
     "claims": "requests that a process is sending now, and batches that it waits for",
-    "definitions": "what the probes of runs are, shared by runs",
-    "dictionaries": "dictionaries of the compression",
     "endpoints": "checks of endpoints, and what their servers said",
     "images": "metadata of image files (cache)",
     "index_blocks": "index of outcomes: groups with their lines (cache)",
@@ -288,11 +259,9 @@ CONTENT = {
     "models": "the models that requests are for",
     "probes": "the probes of each run, with the keys of their answers",
     "readings": "OCR results (cache)",
-    "requests": "what was sent: numbers of texts, and images by digest",
     "run_labels": "names and notes of runs",
     "run_tags": "tags of runs",
     "runs": "the description of each run",
-    "texts": "texts of requests, each once",
     "vectors": "text embeddings and values of text metrics (cache)",
     "verdicts": "verdicts of humans",
     "workers": "processes that work with the store now",
@@ -356,7 +325,7 @@ def take_inventory(url: str) -> Inventory:
             of_runs: Counter[int] = Counter()
             for run, body in (
                 (schema.runs.c.id, schema.runs.c.body),
-                (schema.probes.c.run, schema.probes.c.answer_keys),
+                (schema.probes.c.run, schema.probes.c.body),
                 (schema.verdicts.c.run, schema.verdicts.c.body),
             ):
                 query = select(run, func.sum(func.length(body))).group_by(run)
@@ -496,39 +465,28 @@ def _numbers(store: Store, run: int | None) -> list[int]:
 
 def _answers(store: Store, run: int | None) -> Iterator[Record]:
     """All attempts with their requests, each once; those of a run in the order of its probes."""
-    dictionaries = Dictionaries(store.name)
-    requests = Requests(dictionaries)
     pages = read_pages(store.database, schema.answers) if run is None else _attempts_of_run(store, run)
     for page in pages:
-        with store.database.read() as connection:
-            found = requests.by_number(connection, {row["request"] for row in page})
-            bodies = [dictionaries.decompress(connection, row["body"], "answers", row["id"]) for row in page]
-        for row, body in zip(page, bodies, strict=True):
-            if (request := found.get(row["request"])) is None:
-                reason = f"its request {row['request']} does not exist"
-                raise damage(store.name, "answers", row["id"], reason)
-            try:
-                result = result_for(request.key, body)
-            except ValueError as error:
-                raise damage(store.name, "answers", row["id"], str(error)) from None
+        for row in page:
+            if problem := row_problem(schema.answers, row):
+                raise damage(store.name, "answers", row["id"], problem)
             yield {
-                "key": request.key.hex(),
+                "key": row["key"].hex(),
                 "created": row["created"],
-                "result": msgspec.Raw(result),
-                "request": msgspec.Raw(request.canonical),
+                "result": msgspec.Raw(row["result"].encode()),
+                "request": msgspec.Raw(row["request"].encode()),
             }
 
 
 def _attempts_of_run(store: Store, run: int) -> Iterator[Sequence[RowMapping]]:
-    answers, requests = schema.answers, schema.requests
-    query = select(answers, requests.c.key).join(requests, requests.c.id == answers.c.request)
+    answers = schema.answers
     probes = read_stored_probes(store, run)
     read: set[bytes] = set()
     while batch := [bytes.fromhex(probe.key) for probe in islice(probes, LOOKUP)]:
         place = {key: number for number, key in enumerate(dict.fromkeys(batch)) if key not in read}
         read |= place.keys()
         with store.database.core_read() as connection:
-            rows = connection.execute(query.where(requests.c.key.in_(place))).mappings().all()
+            rows = connection.execute(select(answers).where(answers.c.key.in_(place))).mappings().all()
         yield sorted(rows, key=lambda row: (place[bytes(row["key"])], row["id"]))
 
 

@@ -20,25 +20,17 @@ from sightline.evaluation.runs import StoredRun, decode_run, read_row
 from sightline.formats.jsonl import decode_verdict
 from sightline.progress import progress
 from sightline.store import schema
-from sightline.store.answers import (
-    KEY_PART,
-    PLAIN,
-    Dictionaries,
-    EndpointRecord,
-    Requests,
-    decode_result,
-    result_for,
-    state_of,
-    text_digest,
-)
+from sightline.store.answers import EndpointRecord, decode_result, model_of, state_of
 from sightline.store.connect import display, sqlite_path
-from sightline.store.database import LOOKUP, Connection, Database, plain, rows_in
+from sightline.store.database import LOOKUP, Connection, Database, rows_in
 from sightline.store.failures import StoreFailedError, damage_remedy
-from sightline.store.runs import KEY_BYTES, ProbeChunk, keys_of_row, probes_of
+from sightline.store.runs import decode_probes
 from sightline.store.store import Store, check_image_row
 
 PAGE = 500
 """Rows that are read at once, so that memory stays small and no other process waits for long."""
+KEY_BYTES = 32
+"""The bytes of a request key."""
 LARGEST = 1 << 53
 """No store has a row with a larger number."""
 LARGEST_TIME = 253402300800.0
@@ -73,78 +65,33 @@ def row_name(table: Table, row: RowMapping) -> str:
     return ", ".join(f"{name} {value.hex() if isinstance(value, bytes) else value}" for name, value in values)
 
 
-class RowChecks:
-    """Checks the rows of one store: values have their types, bodies decode, digests and keys fit."""
+def row_problem(table: Table, row: RowMapping) -> str:
+    """What is wrong with a row: values have their types, bodies decode, keys fit; '' if nothing is."""
+    try:
+        _check(table, row)
+    except ValueError as error:
+        return str(error)
+    return ""
 
-    def __init__(self, name: str) -> None:
-        self.dictionaries = Dictionaries(name)
-        self.requests = Requests(self.dictionaries)
 
-    def problems(self, core: CoreConnection, table: Table, rows: Sequence[RowMapping]) -> list[str]:
-        """What is wrong with each of these rows; '' if nothing is."""
-        connection = plain(core)
-        if table is schema.requests:
-            with suppress(ValueError, StoreFailedError):
-                self._check_requests(connection, rows)  # all together, which reads each text once
-                return [""] * len(rows)
-        return [self._problem(connection, table, row) for row in rows]
-
-    def _problem(self, connection: Connection, table: Table, row: RowMapping) -> str:
-        try:
-            self._check(connection, table, row)
-        except StoreFailedError as error:
-            return error.reason
-        except ValueError as error:
-            return str(error)
-        return ""
-
-    def _check(self, connection: Connection, table: Table, row: RowMapping) -> None:
-        _check_types(table, row)
-        name, body = str(table.name), row.get("body", b"")
-        if name in ("dictionaries", "texts", "answers", "definitions"):
-            body = self.dictionaries.decompress(connection, body, name, row["id"])
-        match name:
-            case "dictionaries":
-                _require(row["id"] != PLAIN, "it has the number of no dictionary")
-            case "texts":
-                _require(text_digest(body) == row["digest"], "its content is not that of its digest")
-            case "definitions":
-                digest = hashlib.sha256(body).digest()
-                _require(digest == row["digest"], "its content is not that of its digest")
-            case "requests":
-                self._check_requests(connection, [row])
-            case "answers":
-                keys = connection.rows("SELECT key FROM requests WHERE id = ?", (row["request"],))
-                # A request that does not exist is reported with the references.
-                body = result_for(keys[0][0], body) if keys else body[KEY_PART:]
-                state = state_of(_decoded(partial(decode_result, row["state"]), body))
-                _require(state == row["state"], f"its state {row['state']} is not that of its body")
-            case "probes":
-                for _, probe in _decoded(probes_of, self.chunk(connection, row)):
-                    _decoded(_PROBE.decode, probe)
-            case "batch_requests":
-                _require(len(row["key"]) == KEY_BYTES, "its key is no SHA-256")
-            case "vectors":
-                _require(len(body) % 4 == 0, "it is no list of numbers")
-            case _ if name in _DECODERS:
-                _decoded(_DECODERS[name], body)
-
-    def _check_requests(self, connection: Connection, rows: Sequence[RowMapping]) -> None:
-        for row in rows:
-            _check_types(schema.requests, row)
-        canonical = self.requests.read(connection, {row["id"]: row["body"] for row in rows})
-        for row in rows:
-            digest = hashlib.sha256(canonical[row["id"]]).digest()
-            _require(digest == row["key"], "its key is not the SHA-256 of its canonical JSON")
-
-    def chunk(self, connection: Connection, row: RowMapping) -> ProbeChunk:
-        """The chunk of probes in a row; ValueError or StoreFailedError if it is damaged."""
-        number = row["definitions"]
-        found = connection.rows("SELECT body FROM definitions WHERE id = ?", (number,))
-        _require(bool(found), f"its definitions, row {number} of definitions, do not exist")
-        body = self.dictionaries.decompress(connection, found[0][0], "definitions", number)
-        keys = _decoded(partial(keys_of_row, row["run"], row["place"], number), row["answer_keys"])
-        return ProbeChunk(row["place"], body, keys)
+def _check(table: Table, row: RowMapping) -> None:
+    _check_types(table, row)
+    match name := str(table.name):
+        case "answers":
+            key = hashlib.sha256(row["request"].encode()).digest()
+            _require(key == row["key"], "its key is not the SHA-256 of its request")
+            _decoded(model_of, row["request"])
+            state = state_of(_decoded(partial(decode_result, row["state"]), row["result"]))
+            _require(state == row["state"], f"its state {row['state']} is not that of its result")
+        case "probes":
+            for _, probe in _decoded(partial(decode_probes, row["place"]), row["body"]):
+                _decoded(_PROBE.decode, probe)
+        case "batch_requests":
+            _require(len(row["key"]) == KEY_BYTES, "its key is no SHA-256")
+        case "vectors":
+            _require(len(row["body"]) % 4 == 0, "it is no list of numbers")
+        case _ if name in _DECODERS:
+            _decoded(_DECODERS[name], row["body"])
 
 
 _PROBE = msgspec.json.Decoder(StoredProbe)
@@ -199,7 +146,6 @@ class Fault(Struct, frozen=True, kw_only=True):
 
 
 REFERENCES: tuple[tuple[Column[Any], Column[Any]], ...] = (
-    (schema.answers.c.request, schema.requests.c.id),
     (schema.batch_requests.c.batch, schema.batches.c.id),
     (schema.probes.c.run, schema.runs.c.id),
     (schema.verdicts.c.run, schema.runs.c.id),
@@ -227,7 +173,7 @@ def verify(url: str, *, show_progress: bool) -> Iterator[Fault]:
 
 def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
     """Find what is wrong in the file, in single rows, in references between tables, and in finished runs."""
-    database, checks = store.database, RowChecks(store.name)
+    database = store.database
     if database.is_file:  # a server checks its own files
         try:
             with database.core_read() as connection:
@@ -246,12 +192,10 @@ def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
                 if isinstance(page, Fault):
                     yield page
                     continue
-                with database.core_read() as connection:
-                    problems = checks.problems(connection, table, page)
                 yield from (
                     _fault(table, row, problem, remedy.format_map(row))
-                    for row, problem in zip(page, problems, strict=True)
-                    if problem
+                    for row in page
+                    if (problem := row_problem(table, row))
                 )
                 advance(len(page))
     for column, target in REFERENCES:
@@ -301,10 +245,7 @@ def missing_in(store: Store, run: StoredRun, answers: Connection) -> str:
     """What a finished run of a store lacks if its answers are those of a connection; '' if nothing."""
     samples, without, last = 0, 0, None
     probes = read_stored_probes(store, run.number)
-    attempted = (
-        "SELECT DISTINCT requests.key FROM requests JOIN answers ON answers.request = requests.id "
-        "WHERE requests.key IN ({})"
-    )
+    attempted = "SELECT DISTINCT key FROM answers WHERE key IN ({})"
     while batch := list(islice(probes, LOOKUP)):
         for probe in batch:
             samples += probe.sample != last

@@ -20,7 +20,6 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from sightline.errors import UserError, hide_password
 from sightline.formats.files import temporary_folder
 from sightline.store import schema
-from sightline.store.answers import add_common_dictionary
 from sightline.store.database import Connection, Database, ServerConnection, create_sqlite
 from sightline.store.failures import no_store, not_writable
 from sightline.store.sqlite_file import SqliteConnections, check_sqlite_file
@@ -141,7 +140,6 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> None:
         _create_tables(connection)
         insert = "INSERT INTO meta (name, value) VALUES ('schema_version', ?)"
         connection.change(insert, (str(schema.SCHEMA_VERSION),))
-        add_common_dictionary(connection)
         return
     found = schema.schema_version(connection, name)
     if found != schema.SCHEMA_VERSION:

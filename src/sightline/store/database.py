@@ -193,15 +193,6 @@ def insert_new(
     insert(connection, table, columns, sorted(rows, key=itemgetter(0)), "ON CONFLICT DO NOTHING")
 
 
-def announce_insert(connection: Connection, table: str) -> None:
-    """Announce that this transaction looks up rows of a table, and inserts those that are missing.
-
-    `store gc` drops unused rows of a PostgreSQL table only before such a transaction, or after it: a row that
-    was found stays until the transaction has referred to it. SQLite has one writer at a time.
-    """
-    lock_table(connection, table, "ROW EXCLUSIVE")
-
-
 def lock_table(connection: Connection, table: str, mode: str) -> None:
     """Lock a table of a server until the transaction ends. SQLite has one writer at a time."""
     if not connection.is_file:

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 import uuid
-import zlib
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from sightline.errors import EnvironmentFailedError, NoSuchRecordError
 from sightline.formats.jsonl import decode_verdict
-from sightline.store.answers import PLAIN, Dictionaries, storable_text
+from sightline.store.answers import storable_text
 from sightline.store.claims import Claims
 from sightline.store.connect import connect
 from sightline.store.database import (
     Connection,
     Database,
-    announce_insert,
     change_rows_in,
     insert,
     insert_new,
     lock_table,
     row_lock,
-    rows_in,
 )
 from sightline.store.failures import damage, repeat_if_lost
 from sightline.types import Verdict
@@ -40,7 +35,6 @@ PROBES_PER_CHUNK = 256
 PAGE = 4
 """The chunks that are read together."""
 
-_CHECKSUM_BYTES = 4
 _LARGEST_NUMBER = 2**63 - 1
 """A larger number is none of a database."""
 _ROWS = "SELECT id, body, created, finished FROM runs"
@@ -61,13 +55,11 @@ class Runs:
     def __init__(
         self,
         database: Database,
-        dictionaries: Dictionaries,
         claims: Claims,
         clock: Callable[[], float],
     ) -> None:
         """`clock` is the seconds since 1970."""
         self._database = database
-        self._dictionaries = dictionaries
         self._claims = claims
         self._clock = clock
 
@@ -149,10 +141,12 @@ class Runs:
 
     @repeat_if_lost
     def add_probes(self, run: int, numbered: Sequence[tuple[int, bytes]]) -> None:
-        """Add probes of a run; a chunk that the run has stays."""
+        """Add probes of a run, as JSON with their positions; a chunk that the run has stays."""
         with self._database.write() as connection:
             for start in range(0, len(numbered), PROBES_PER_CHUNK):
-                write_chunk(connection, self._dictionaries, run, numbered[start : start + PROBES_PER_CHUNK])
+                chunk = sorted(numbered[start : start + PROBES_PER_CHUNK])
+                row = (run, chunk[0][0], encode_probes(chunk))
+                insert(connection, "probes", ("run", "place", "body"), [row], "ON CONFLICT DO NOTHING")
 
     def probes(self, run: int) -> Iterator[bytes]:
         """Read the probes of a run: those of `numbered_probes` without their positions."""
@@ -162,36 +156,23 @@ class Runs:
         held: list[tuple[int, bytes]] = []
         for chunk in self.chunks(run):
             # Chunks may overlap: samples with the same image are planned together.
-            ready = bisect_left(held, (chunk.first,))
+            ready = bisect_left(held, (chunk[0][0],))
             yield from held[:ready]
-            held = sorted([*held[ready:], *self._probes_of(run, chunk)])
+            held = sorted([*held[ready:], *chunk])
         yield from held
 
-    def chunks(self, run: int, after: int = -1) -> Iterator[ProbeChunk]:
+    def chunks(self, run: int, after: int = -1) -> Iterator[list[tuple[int, bytes]]]:
+        """Read the probes with their positions as they were added, behind the chunk of a position."""
         while page := self._page(run, after):
             yield from page
-            after = page[-1].first
+            after = page[-1][0][0]
 
     @repeat_if_lost
-    def _page(self, run: int, last: int) -> list[ProbeChunk]:
-        query = (
-            "SELECT probes.place, probes.answer_keys, definitions.id, definitions.body FROM probes "
-            "LEFT JOIN definitions ON definitions.id = probes.definitions "
-            "WHERE probes.run = ? AND probes.place > ? ORDER BY probes.place LIMIT ?"
-        )
-        chunks = []
+    def _page(self, run: int, last: int) -> list[list[tuple[int, bytes]]]:
+        query = "SELECT place, body FROM probes WHERE run = ? AND place > ? ORDER BY place LIMIT ?"
         with self._database.read() as connection:
-            for place, keys, row, body in connection.rows(query, (run, last, PAGE)):
-                if body is None:
-                    reason = f"run {run}: its definitions are missing"
-                    raise damage(self._database.name, "probes", place, reason)
-                content = self._dictionaries.decompress(connection, body, "definitions", row)
-                try:
-                    chunks.append(ProbeChunk(place, content, keys_of_row(run, place, row, keys)))
-                except (ValueError, TypeError) as error:
-                    reason = f"run {run}: {error}"
-                    raise damage(self._database.name, "probes", place, reason) from None
-        return chunks
+            rows = connection.rows(query, (run, last, PAGE))
+        return [self._probes(run, *row) for row in rows]
 
     def add_verdicts(self, run: int, verdicts: Sequence[Verdict]) -> None:
         rows = [(run, msgspec.json.encode(verdict)) for verdict in verdicts]
@@ -233,12 +214,11 @@ class Runs:
         except (ValueError, TypeError) as error:
             raise damage(self._database.name, "verdicts", row, str(error)) from None
 
-    def _probes_of(self, run: int, chunk: ProbeChunk) -> list[tuple[int, bytes]]:
+    def _probes(self, run: int, place: int, body: bytes) -> list[tuple[int, bytes]]:
         try:
-            return probes_of(chunk)
+            return decode_probes(place, body)
         except ValueError as error:
-            reason = f"run {run}: {error}"
-            raise damage(self._database.name, "probes", chunk.first, reason) from None
+            raise damage(self._database.name, "probes", place, f"run {run}: {error}") from None
 
 
 def _last_verdict(connection: Connection, run: int) -> int:
@@ -246,40 +226,40 @@ def _last_verdict(connection: Connection, run: int) -> int:
     return connection.rows("SELECT max(id) FROM verdicts WHERE run = ?", (run,))[0][0] or 0
 
 
-def write_chunk(
-    connection: Connection, dictionaries: Dictionaries, run: int, numbered: Sequence[tuple[int, bytes]]
-) -> None:
-    """Write a chunk of the probes of a run, and its definitions, if the store does not have them."""
-    chunk = as_chunk(numbered)
-    announce_insert(connection, "definitions")
-    digest = hashlib.sha256(chunk.definitions).digest()
-    query = "SELECT id FROM definitions WHERE digest IN ({})"
-    found = list(rows_in(connection, query, [digest]))
-    if not found:
-        body = dictionaries.compress(connection, chunk.definitions, PLAIN)
-        insert_new(connection, "definitions", ("digest", "body"), [(digest, body)])
-        found = list(rows_in(connection, query, [digest]))
-    place, definitions = chunk.first, int(found[0][0])
-    row = (run, place, definitions, with_checksum(run, place, definitions, chunk.keys))
-    insert_new(connection, "probes", ("run", "place", "definitions", "answer_keys"), [row])
+# -- A chunk of the probes of a run: JSON of [position, probe], a line each, compressed
+
+_LEVEL = 9
 
 
-def with_checksum(run: int, place: int, definitions: int, keys: bytes) -> bytes:
-    """What a row holds of the keys of a chunk; the inverse of `keys_of_row`."""
-    return keys + _checksum(run, place, definitions, keys)
+class DamagedBodyError(ValueError):
+    """A compressed body does not have the content that was written."""
 
 
-def keys_of_row(run: int, place: int, definitions: int, answer_keys: bytes) -> bytes:
-    """The keys of a chunk. ValueError if the checksum is wrong: damage would lead to other answers."""
-    keys = answer_keys[:-_CHECKSUM_BYTES]
-    if _checksum(run, place, definitions, keys) != answer_keys[-_CHECKSUM_BYTES:]:
-        raise ValueError("the checksum is wrong")
-    return keys
+def encode_probes(numbered: Sequence[tuple[int, bytes]]) -> bytes:
+    return compress(b"\n".join(b"[%d,%b]" % probe for probe in numbered))
 
 
-def _checksum(run: int, place: int, definitions: int, keys: bytes) -> bytes:
-    of_numbers = zlib.crc32(f"{run} {place} {definitions}".encode())
-    return zlib.crc32(keys, of_numbers).to_bytes(_CHECKSUM_BYTES, "big")
+def decode_probes(place: int, body: bytes) -> list[tuple[int, bytes]]:
+    """The inverse of `encode_probes`. ValueError if it is damaged, or no chunk of this place."""
+    numbered = []
+    for line in decompress(body).split(b"\n"):
+        position, _, probe = line[1:-1].partition(b",")
+        numbered.append((int(position), probe))
+    if numbered[0][0] != place:
+        raise ValueError(f"it begins with the probe at {numbered[0][0]}")
+    return numbered
+
+
+def compress(body: bytes) -> bytes:
+    return ZstdCompressor(level=_LEVEL, write_checksum=True).compress(body)
+
+
+def decompress(body: bytes) -> bytes:
+    try:
+        return ZstdDecompressor().decompress(body)
+    # TypeError: SQLite keeps a value of another type in any column.
+    except (ZstdError, MemoryError, TypeError) as error:
+        raise DamagedBodyError(str(error)) from None
 
 
 # -- Names, tags and notes of runs in the store. Users change them, while a run stays as it is
@@ -411,62 +391,3 @@ def deleted_run(run: int, name: str) -> EnvironmentFailedError:
         f"run {run} of the store {name} was deleted while it was written. Its answers are kept; run the same "
         "command again"
     )
-
-
-# -- Chunks of the probes of a run: what the probes are, apart from the keys of their answers
-
-KEY_BYTES = 32
-"""The bytes of a request key."""
-
-_KEY = re.compile(rb'"key":"([0-9a-f]{64})"')
-_HOLE = b"\0"
-"""Stands for a key in the definitions. JSON cannot contain this byte."""
-
-
-class ProbeChunk(NamedTuple):
-    """Some probes of a run, in the order of their positions.
-
-    `first` is the position of the first one. `definitions` holds a line of the distances between positions,
-    and the JSON of each probe in a line. `keys` are the keys, of partners too, in the order of the holes.
-    """
-
-    first: int
-    definitions: bytes
-    keys: bytes
-
-
-def as_chunk(numbered: Sequence[tuple[int, bytes]]) -> ProbeChunk:
-    ordered = sorted(numbered)
-    distances = (later - earlier for (earlier, _), (later, _) in pairwise(ordered))
-    pieces = _KEY.split(b"\n".join(body for _, body in ordered))
-    positions = ",".join(map(str, distances)).encode()
-    keys = bytes.fromhex(b"".join(pieces[1::2]).decode())
-    return ProbeChunk(ordered[0][0], positions + b"\n" + _HOLE.join(pieces[::2]), keys)
-
-
-def split_keys(keys: bytes) -> list[bytes]:
-    return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
-
-
-def own_keys(chunk: ProbeChunk) -> list[bytes]:
-    lines = chunk.definitions.split(b"\n")[1:]
-    keys, at = [], 0
-    for line in lines:
-        keys.append(chunk.keys[at * KEY_BYTES : (at + 1) * KEY_BYTES])
-        at += line.count(_HOLE)
-    return keys
-
-
-def probes_of(chunk: ProbeChunk) -> list[tuple[int, bytes]]:
-    """The inverse of `as_chunk`. ValueError if the keys are not those of the definitions."""
-    distances, _, definitions = chunk.definitions.partition(b"\n")
-    before, *others = definitions.split(_HOLE)
-    keys = chunk.keys.hex().encode()
-    if len(keys) != 2 * KEY_BYTES * len(others):
-        raise ValueError(f"it has {len(chunk.keys)} bytes of keys for {len(others)} answers")
-    pieces = [before]
-    for start, after in zip(range(0, len(keys), 2 * KEY_BYTES), others, strict=True):
-        pieces += (b'"key":"', keys[start : start + 2 * KEY_BYTES], b'"', after)
-    bodies = b"".join(pieces).split(b"\n")
-    steps = map(int, distances.split(b",")) if distances else ()
-    return list(zip(accumulate(steps, initial=chunk.first), bodies, strict=True))

@@ -50,46 +50,21 @@ _row_id = BigInteger().with_variant(Integer, "sqlite")
 
 meta = Table("meta", metadata, Column("name", String(40), primary_key=True), Column("value", Text))
 
-# The dictionaries that bodies are compressed with; see encoding.py. Number 1 is made with the store.
-dictionaries = Table(
-    "dictionaries",
-    metadata,
-    Column("id", _row_id, primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
-)
-
-# The texts and frames of requests, each once, compressed.
-texts = Table(
-    "texts",
-    metadata,
-    Column("id", _row_id, primary_key=True, autoincrement=True),
-    Column("digest", LargeBinary(16), nullable=False, unique=True),
-    Column("body", LargeBinary, nullable=False),
-)
-
-# Requests with an attempt. The key is the SHA-256 of the canonical JSON, whose texts the body names; see
-# answers.py.
-requests = Table(
-    "requests",
-    metadata,
-    Column("id", _row_id, primary_key=True, autoincrement=True),
-    Column("key", LargeBinary(32), nullable=False, unique=True),
-    Column("body", LargeBinary, nullable=False),
-)
-
 # The identities of the models that the requests are for.
 models = Table("models", metadata, Column("identity", StorableText, primary_key=True))
 
-# Attempts are only added. The first answer of a request counts. `state` is a value of `answers.State`.
+# Attempts are only added. The first answer of a request counts. `request` is its canonical JSON, whose
+# SHA-256 is the key; `result` is the JSON of an answer or a failure, and `state` a value of `answers.State`.
 answers = Table(
     "answers",
     metadata,
     Column("id", _row_id, primary_key=True, autoincrement=True),
-    Column("request", _row_id, nullable=False),
+    Column("key", LargeBinary(32), nullable=False),
     Column("state", SmallInteger, nullable=False),
-    Column("body", LargeBinary, nullable=False),
     Column("created", Float, nullable=False),
-    Index("answers_by_request", "request", "state"),
+    Column("request", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Index("answers_by_key", "key", "state"),
     sqlite_autoincrement=True,
 )
 
@@ -150,24 +125,14 @@ runs = Table(
     sqlite_autoincrement=True,
 )
 
-# What probes are, without the keys of their answers, each chunk once: runs of several models share them.
-definitions = Table(
-    "definitions",
-    metadata,
-    Column("id", _row_id, primary_key=True, autoincrement=True),
-    Column("digest", LargeBinary(32), nullable=False, unique=True),
-    Column("body", LargeBinary, nullable=False),
-)
-
-# The probes of a run, in chunks: `report` recomputes every number from them. `place` is the position of the
-# first probe; `answer_keys` has 32 bytes for each, partners included, and a checksum of the row. See runs.py.
+# The probes of a run, in compressed chunks: `report` recomputes every number from them. `place` is the
+# position of the first probe; see runs.py.
 probes = Table(
     "probes",
     metadata,
     Column("run", _row_id, primary_key=True, autoincrement=False),
     Column("place", _row_id, primary_key=True, autoincrement=False),
-    Column("definitions", _row_id, nullable=False),
-    Column("answer_keys", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
 )
 
 # What the user says about a run; its own description never changes.

@@ -176,6 +176,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
             check_same_thread=False,
             isolation_level=None,
         )
+        driver.text_factory = _text
         driver.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
@@ -220,8 +221,14 @@ def count_transaction(connection: FileConnection) -> None:
 def set_up(driver: sqlite3.Connection) -> None:
     """Set up a new connection: transactions are begun by statements, writes go to the write-ahead log."""
     driver.isolation_level = None
+    driver.text_factory = _text
     _write_ahead(driver)
     driver.execute("PRAGMA synchronous=NORMAL")
+
+
+def _text(stored: bytes) -> str:
+    """Text of a row. One that is damaged, and no UTF-8, is an error of its row, not of all that are read."""
+    return stored.decode(errors="surrogateescape")
 
 
 def _write_ahead(driver: sqlite3.Connection) -> None:

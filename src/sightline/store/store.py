@@ -22,7 +22,7 @@ from sightline.images import BadImage, FoundImage, find_image, inspect_found
 from sightline.models.batch_client import OpenBatch
 from sightline.models.ocr import Reader, Word
 from sightline.store import schema
-from sightline.store.answers import Answers, Dictionaries, EndpointLog, State, storable_text
+from sightline.store.answers import Answers, EndpointLog, State, storable_text
 from sightline.store.claims import Claims, seconds_since_boot
 from sightline.store.connect import connect, prepare
 from sightline.store.database import (
@@ -158,8 +158,7 @@ class BatchJournal:
         with self._database.write() as connection:
             taken = (
                 "SELECT key FROM batch_requests WHERE key IN ({})",
-                "SELECT requests.key FROM requests JOIN answers ON answers.request = requests.id "
-                f"WHERE answers.state = {State.ANSWERED.value} AND requests.key IN ({{}})",
+                f"SELECT key FROM answers WHERE state = {State.ANSWERED.value} AND key IN ({{}})",
             )
             if any(True for query in taken for _ in rows_in(connection, query, keys)):
                 return None
@@ -215,10 +214,7 @@ class BatchJournal:
 
 def drop_answered(connection: Connection) -> int:
     """Drop the requests of batches that have an answer, and the batches that have no other request."""
-    answered = (
-        "SELECT requests.id FROM requests JOIN answers ON answers.request = requests.id "
-        "WHERE requests.key = batch_requests.key AND answers.state = ?"
-    )
+    answered = "SELECT id FROM answers WHERE answers.key = batch_requests.key AND answers.state = ?"
     query = f"DELETE FROM batch_requests WHERE EXISTS ({answered})"
     dropped = connection.change(query, (State.ANSWERED.value,))
     _drop_empty(connection)
@@ -256,9 +252,8 @@ class Store:
         self.name = database.name
         self.database = database
         self.claims = Claims(self.database, uptime)
-        dictionaries = Dictionaries(database.name)
-        self.answers = Answers(self.database, dictionaries, self.claims, clock)
-        self.runs = Runs(self.database, dictionaries, self.claims, clock)
+        self.answers = Answers(self.database, self.claims, clock)
+        self.runs = Runs(self.database, self.claims, clock)
         self.labels = RunLabels(self.database)
         self.endpoints = EndpointLog(self.database, clock)
         self.batches = BatchJournal(self.database, self.claims, clock)

@@ -31,11 +31,10 @@ from sightline.formats.jsonl import decode_verdict
 from sightline.metrics.consistency import normalised_answers
 from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.store import schema
-from sightline.store.answers import Compressor, DamagedBodyError
 from sightline.store.database import insert as insert_rows
 from sightline.store.database import insert_new, plain
 from sightline.store.failures import damage
-from sightline.store.runs import no_run
+from sightline.store.runs import DamagedBodyError, compress, decompress, no_run
 from sightline.store.store import Store
 from sightline.types import Group, Outcome, Result, Verdict, VerdictName
 from sightline.viewer.index_images import ImageDigests
@@ -350,8 +349,6 @@ def _attempts(store: Store, keys: tuple[str, ...]) -> bytes:
 
 T = TypeVar("T")
 
-_compressor = Compressor()
-
 
 class StoredBody(Generic[T]):
     """How the bodies of a column are encoded; several threads may use it."""
@@ -361,11 +358,11 @@ class StoredBody(Generic[T]):
         self._table = table
 
     def encode(self, content: T) -> bytes:
-        return _compressor.compress(msgspec.msgpack.encode(content))
+        return compress(msgspec.msgpack.encode(content))
 
     def decode(self, body: bytes, store: str, row: int) -> T:
         with reading(store, self._table, row):
-            return self._decoder.decode(_compressor.decompress(body))
+            return self._decoder.decode(decompress(body))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from sightline.errors import UserError
 from sightline.evaluation.runs import RunLine
 from sightline.metrics.flips import Change, ChangeCounts
 from sightline.store import schema
-from sightline.store.answers import Compressor
+from sightline.store.runs import compress, decompress
 from sightline.store.store import Store
 from sightline.types import MetricValue, Outcome, Result, Verdict, VerdictName
 
@@ -307,7 +307,6 @@ def filter_of(parameters: Iterable[tuple[str, str]]) -> GroupFilter:
 # -- Sets of ranks as whole numbers: bit R is set if rank R is in the set. They are combined with & and |
 
 _LIST, _BITS = b"\0", b"\1"
-_compressor = Compressor()
 
 
 def set_of(ranks: Sequence[int] | NDArray[np.unsignedinteger[Any]], size: int) -> int:
@@ -355,13 +354,13 @@ def encode_ranks(ranks: Iterable[int], size: int) -> bytes:
     if len(found) * 32 < size:
         return _LIST + integers_to_bytes(found)
     bits = set_of(found, size)
-    return _BITS + _compressor.compress(bits.to_bytes(size // 8 + 1, "little"))
+    return _BITS + compress(bits.to_bytes(size // 8 + 1, "little"))
 
 
 def decode_ranks(body: bytes, size: int) -> int:
     if body[:1] == _LIST:
         return set_of(integers_of_bytes(body[1:]), size)
-    return int.from_bytes(_compressor.decompress(body[1:]), "little")
+    return int.from_bytes(decompress(body[1:]), "little")
 
 
 def integers_to_bytes(values: Iterable[int]) -> bytes:

@@ -17,7 +17,6 @@ from sightline.evaluation.runs import StoredRun
 from sightline.store.answers import State
 from sightline.store.database import rows_in
 from sightline.store.failures import repeat_if_lost
-from sightline.store.runs import own_keys, probes_of
 from sightline.store.store import Store
 from sightline.types import Answer, Failure
 
@@ -98,15 +97,21 @@ def _last_response(probe: StoredProbe, result: Answer | Failure) -> LastResponse
 def _probes_at(store: Store, run: int, place: int) -> list[StoredProbe]:
     """The probes of the chunk that begins at a position."""
     chunk = next(store.runs.chunks(run, place - 1))
-    return [msgspec.json.decode(body, type=StoredProbe) for _, body in probes_of(chunk)]
+    return [msgspec.json.decode(body, type=StoredProbe) for _, body in chunk]
 
 
 # -- How far a run is, whichever process works on it: its requests and answers, read as they arrive
 
-_ATTEMPTS = (
-    "SELECT requests.key, answers.id, answers.state, answers.created FROM requests "
-    "JOIN answers ON answers.request = requests.id"
-)
+_ATTEMPTS = "SELECT key, id, state, created FROM answers"
+
+
+class _OfKey(Struct):
+    """The part of a stored probe that says which request it is."""
+
+    key: str
+
+
+_OF_KEY = msgspec.json.Decoder(_OfKey)
 
 _Numbers = npt.NDArray[Any]
 
@@ -184,8 +189,8 @@ class RunProgress:
     def _read_probes(self) -> None:
         new: dict[bytes, int] = {}
         for chunk in self._store.runs.chunks(self._run, self._last_place):
-            new |= dict.fromkeys(own_keys(chunk), chunk.first)
-            self._last_place = chunk.first
+            self._last_place = chunk[0][0]
+            new |= {bytes.fromhex(_OF_KEY.decode(body).key): self._last_place for _, body in chunk}
         known = self._find(_short(list(new))) >= 0
         fresh = [key for key, is_known in zip(new, known, strict=True) if not is_known]
         if not fresh:
@@ -196,12 +201,12 @@ class RunProgress:
         self._places = np.concatenate([self._places, [new[key] for key in fresh]])[order]
         self._states = np.concatenate([self._states, np.zeros(len(fresh), np.uint8)])[order]
         with self._database.read() as connection:
-            query = f"{_ATTEMPTS} WHERE requests.key IN ({{}}) ORDER BY answers.id"
+            query = f"{_ATTEMPTS} WHERE key IN ({{}}) ORDER BY id"
             self._count(list(rows_in(connection, query, fresh)))
 
     def _read_attempts(self) -> None:
         """Read the attempts of any run since the last call, and count those of this one."""
-        query = f"{_ATTEMPTS} WHERE answers.id > ? ORDER BY answers.id"
+        query = f"{_ATTEMPTS} WHERE id > ? ORDER BY id"
         with self._database.read() as connection:
             rows = connection.rows(query, (self._last_attempt - OVERLAP,))
         self._count(rows)
