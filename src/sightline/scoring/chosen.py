@@ -45,6 +45,7 @@ from sightline.scoring.mentions import (
     Marked,
     Mention,
     Options,
+    alike,
     content_of,
     inflected,
     joining,
@@ -58,7 +59,6 @@ from sightline.scoring.mentions import (
     quoted,
     sentence_around,
     sentences_of,
-    shared_words,
     stands_alone,
     word_pattern,
 )
@@ -304,7 +304,7 @@ def _ranks(
         yield "conclusion", _concluded(marked) or _closing(marked)
         yield "conclusion", _said(marked) or _first_sentence(marked, options)
         if not negated:
-            yield "conclusion", _restated(marked, question)
+            yield "conclusion", _restated(marked, options, question)
     yield "line", of_list
 
 
@@ -520,16 +520,47 @@ def _said(marked: Marked) -> list[_Statement]:
     return [*before, *_adjoining(marked, r"({M})[\s」』\"')]*{said}")]
 
 
-def _restated(marked: Marked, question: str) -> list[_Statement]:
-    """What a sentence names that repeats the question: 'The largest expense is housing, followed by ...'"""
-    asked = content_of(question)
-    for sentence in sentences_of(marked.text) if len(asked) > 1 else []:
-        found = word_pattern(rf"{{links}}{_ADJOINING}({{M}})", marked.languages).search(sentence)
-        if found is None or shared_words(asked, sentence[: found.start()]) < 0.66 * len(asked):
+def _restated(marked: Marked, options: Options, question: str) -> list[_Statement]:
+    """What the clause names that repeats the question most: 'The largest is housing, followed by food.'
+
+    No other clause that names an option may repeat as much. The thing asked for ('colour') need not be named.
+    """
+    asked = content_of(_ASKED_KIND.sub(" ", question))
+    unsure = word_pattern("{unsure}|{tentative}|{either_or}", marked.languages)
+    held: list[tuple[set[str], set[int], str, str]] = []
+    for sentence in sentences_of(marked.text) if asked else []:
+        if not MENTION.search(sentence) or sentence.rstrip().endswith(("?", "？")) or _UNREAL.match(sentence):
             continue
-        one = _adjoining(Marked(sentence, marked.languages, False), rf"{{links}}{_ADJOINING}({{M}})")
-        return one[:1]
-    return []
+        denied = {mention.position for mention in mentions_of(sentence, marked.languages) if mention.denied}
+        for clause in word_pattern(_CLAUSES, marked.languages).split(sentence):
+            named = {position_of(sign) for sign in MENTION.findall(clause)}
+            if named:
+                stated = content_of(clause)
+                shared = {word for word in asked if any(alike(word, other) for other in stated)}
+                held.append((shared, named - denied, clause, sentence))
+    if not held:
+        return []
+    at = max(range(len(held)), key=lambda i: len(held[i][0]))
+    shared, named, clause, sentence = held[at]
+    more = 1 if _SPACED.search(question) else 2
+    rival = any(other - named and len(words) > len(shared) - more for words, other, _, _ in held)
+    if rival or len(named) != 1 or len(shared) < 0.5 * len(asked) or unsure.search(clause):
+        return []
+    start = marked.text.index(sentence)
+    turn = word_pattern("{turns}|{revises}|지만", marked.languages).search(marked.text, start + sentence.index(clause))
+    if any(other - named for _, other, _, _ in held[at + 1 :]) and turn:
+        return []  # 'The coat looks blue, but it is green'
+    if set(inflected(MENTION.sub(" ", sentence), options, question, marked.languages)) - named:
+        return []
+    return [_Statement(named.pop(), start, sentence)]
+
+
+_ASKED_KIND = re.compile(
+    r"(?i)\b(?:what|which|welche[rsnm]?|quel(?:le)?s?|qué|cuál|как(?:ой|ая|ое|ие|ого|ую|им|ом))\s+(?:is |are )?\w+"
+)
+"""The kind of thing that a question asks for: 'which colour'."""
+_SPACED = re.compile(r"[^\W\d_]\s+[^\W\d_]")
+_CLAUSES = r"[,，;；:：、()（）–—]|\s-\s|{turns}|\bfollowed by\b"
 
 
 def _first_sentence(marked: Marked, options: Options) -> list[_Statement]:

@@ -34,7 +34,8 @@ Languages = tuple[str, ...]
 @cache
 def word_lists() -> Mapping[str, Mapping[str, Sequence[Any]]]:
     """The words by language and name of their list; of ordinals the forms of each."""
-    return tomllib.loads((files(__package__) / "answer_words.toml").read_text(encoding="utf-8"))
+    text = (files(__package__) / "answer_words.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text.replace("ё", "е"))
 
 
 @cache
@@ -169,11 +170,14 @@ _POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
 """Polite forms of Japanese and Korean, as in most responses, and their plain ones, as in most options."""
 
 
+_ONE_SPELLING = str.maketrans("’ёЁ", "'еЕ")
+
+
 def plain_text(text: str) -> str:
     """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
     folded = text
     if not text.isascii():
-        folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).replace("’", "'")
+        folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).translate(_ONE_SPELLING)
     if "\\" in folded:
         folded = _FRACTION.sub(r"\1/\2", folded)
         for command, sign in _LATEX.items():
