@@ -246,7 +246,17 @@ class Options:
             for names, value in ((("yes", "true"), True), (("no", "false"), False))
             if any(text.casefold().strip(" .") in words_of(name) for name in names)
         }
-        return said if sorted(said.values()) == [False, True] else {}
+        if sorted(said.values()) == [False, True]:
+            return said
+        return self._denied_pair()
+
+    def _denied_pair(self) -> Mapping[int, bool]:
+        """Two options of which one is the other with a denial: 'mask' and 'no mask', 戴了 and 没戴, 있다 and 없다."""
+        if len(self.texts) != 2:
+            return {}
+        plain, denied = zip(*(_without_denial(text) for text in self.texts), strict=True)
+        same = plain[0] == plain[1] and sorted(denied) == [False, True]
+        return {position: not one for position, one in enumerate(denied)} if same else {}
 
     @cached_property
     def normalised(self) -> Sequence[str]:
@@ -345,6 +355,24 @@ class Options:
             return []
         held = [position for position, option in enumerate(self.normalised) if f" {text} " in f" {option} "]
         return held if len(held) == 1 else []
+
+
+_DENIALS = re.compile(
+    r"(?:没有|沒有|没|沒|不|未|无|無|非)(?=.)|\b(?:not|no|nicht|kein\w*|pas|aucune?|не|нет|sin)\s|^un(?=\w{3})"
+    r"|(?:지|이|가)?\s*(?:않|아니|아님)\S*|ではない|じゃない|(?<=て)いない"
+)
+_DENIED_VERB = {"없": "있", "ない": "ある", "無": "有", "无": "有", "没有": "有", "沒有": "有", "なし": "あり", "いない": "いる"}
+_ENDING = re.compile(r"[了着著过的]|(?:이|한|하는)?(?:다|음|함|임)$|(?:である|いる|だ)$")
+
+
+def _without_denial(text: str) -> tuple[str, bool]:
+    """A short text without its denial and its ending, and whether it was denied."""
+    text = text.casefold().strip(" .。")
+    for denied, plain in _DENIED_VERB.items():
+        if text.startswith(denied) and len(text) <= len(denied) + 1:
+            return _ENDING.sub("", plain + text[len(denied) :]), True
+    bare, count = _DENIALS.subn("", text)
+    return _ENDING.sub("", bare).strip(), count == 1
 
 
 def _equal(texts: Sequence[str], sought: str) -> list[int]:

@@ -13,6 +13,7 @@ Both sides are read alike, and two statements that differ are none.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -219,7 +220,7 @@ _ELLIPSIS = re.compile(
 def restated(response: str, options: Options, question: str) -> Said | None:
     """Yes for a response that states what a yes/no question asks, no for one that denies it."""
     plain = plain_text(response)
-    if len(options.polar) != len(options.texts) or is_open(plain):
+    if len(options.sides) != len(options.texts) or is_open(plain):
         return None
     if elliptic := _ELLIPSIS.match(expanded(plain)):
         return Said(not elliptic[1], quoted(plain))
@@ -291,13 +292,15 @@ def _without_image(text: str, languages: Languages) -> str:
 
 def _by_pronoun(question: str, sentences: Sequence[str], languages: Languages) -> Said | None:
     """What the first sentence says with a pronoun in the place of the subject, or without it."""
+    for language in languages:
+        if language in _PREDICATES and (yes := _predicate_at_end(question, sentences, language)) is not None:
+            return Said(yes, quoted(" ".join(sentences)))
     sentence, rest = sentences[0], " ".join(sentences[1:])
     turned = word_pattern("{unsure}|{tentative}|{revises}|{turns}|{denies}", languages)
     if turned.search(rest) or word_pattern("{unsure}|{tentative}", languages).search(sentence):
         return None
     for language in languages:
-        read = _predicate_at_end if language in ("zh", "ja", "ko") else _other_words
-        if (yes := read(question, sentence, language)) is not None:
+        if language not in _PREDICATES and (yes := _other_words(question, sentence, language)) is not None:
             return Said(yes, quoted(sentence))
     return None
 
@@ -394,65 +397,157 @@ def _is_subject(asked: Sequence[str], missing: Sequence[int], pronoun: str, lang
     return noun not in others.get(pronoun, frozenset())
 
 
-# In Chinese a predicate follows its subject, in Japanese and Korean it ends the sentence: a reply that begins
-# with a pronoun, or leaves the subject out, ends as the question does.
+# In Chinese a predicate follows its subject, in Japanese and Korean it ends the clause: a clause states what the
+# question asks if it has its predicate, affirmed or denied, and no noun that the question has not.
 
-_CJK_ENDS = {
-    "zh": re.compile(r"[吗嗎呢吧么的了]+$"),
-    "ja": re.compile(r"(?:です|ます)?か$|です$|よ$|ね$"),
-    "ko": re.compile(
-        r"\s*(?:습니까|습니다|ㅂ니까|나요|어요|아요|는가요|은가요|인가요|입니까|입니다|이에요|예요|이다|다)$"
-    ),
+
+class _Predicate(NamedTuple):
+    """What a clause says of what: the rest of the clause, its predicate without endings, whether it is denied."""
+
+    rest: str
+    predicate: str
+    denied: bool
+
+
+_CJK_CLAUSES = {
+    "zh": re.compile(r"[，,、；;。！!]"),
+    "ja": re.compile(r"[、,;。！!]|(?:ので|から|ため|が)[、,]|(?<=[るたい])ので"),
+    "ko": re.compile(r"[,;.!]\s*|(?:므로|니까|지만|때문에|(?<=[어아여])서)\s+"),
 }
-_JA_DENIED = re.compile(r"(?:では|じゃ)(?:ない|ありません)$|(?:ない|ません)$")
-_JA_FORMS = (
-    ("ています", "ている"), ("ていません", "ていない"), ("でいます", "でいる"), ("でいません", "でいない"),
-    ("てます", "ている"), ("てません", "ていない"),
-)  # fmt: skip
-_KO_DENIED = re.compile(r"(?:지|이|가|은|는)\s*(?:않|아니|아닙|못)\S*$")
-_LEFT_OUT = re.compile(r"[はがもをにで、,]$|[은는이가을를에도서]\s$|^$")
+_COMPARES = re.compile(r"比|より|보다|高于|低于|大于|小于|多于|少于|超过")
+_SIGN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7afA-Za-z0-9]")
+_FILLERS = re.compile(
+    r"目前|现在|現在|应该|應該|其实|其實|实际上|明显|显然|的确|确实|確實|并|並|都|也|就|图中|圖中|图片中|画面中|"
+    r"実際|確かに|実は|画像|写真|현재|지금|실제로|분명히|사진|그림|이미지|모두|두|속|에는|에서|에"
+)
 
 
-def _predicate_at_end(question: str, sentence: str, language: str) -> bool | None:
-    """Whether a sentence of Chinese, Japanese or Korean repeats the end of the question, or denies it."""
-    asked, said = (re.sub(r"[\s?？。.!！、，,]+$", "", text.strip()) for text in (question, sentence))
-    asked = re.split(r"[。？?！!\n]", asked)[-1]
-    for pronoun in sorted(words_of("pronouns", (language,)), key=len, reverse=True):
-        if said.startswith(pronoun):
-            said = said[len(pronoun) :].lstrip(" 、，,")
-            break
-    else:
-        pronoun = ""
-    said, denied = _without_denial(said, language)
-    asked, _ = _without_denial(asked, language) if language != "zh" else (asked, False)
-    if language == "zh":
-        asked, said = (_CJK_ENDS["zh"].sub("", re.sub("[着著了过過]", "", text)) for text in (asked, said))
-    if len(said) < (2 if language == "zh" else 1) or not asked.endswith(said):
+def _predicate_at_end(question: str, sentences: Sequence[str], language: str) -> bool | None:
+    """Whether the clauses of Chinese, Japanese or Korean that have the predicate of the question affirm it."""
+    question = re.split(r"[。？?！!\n]", re.sub(r"[\s?？。.!！、，,]+$", "", question.strip()))[-1]
+    asked = _PREDICATES[language](question)
+    if asked is None or asked.denied:
         return None
-    before = asked[: len(asked) - len(said)]
-    if language != "zh":
-        return not denied if _LEFT_OUT.search(before) else None
-    led = pronoun or said[0] in "是在有能会可"
-    return not denied if before and (led or denied) and before[-1] != "的" else None
+    words = word_pattern(r"^[\s]*(?:{concludes}|{pronouns}|{revises})[\s,，、]*", (language,))
+    unsure = word_pattern("{unsure}|{tentative}", (language,))
+    found = set()
+    for sentence in sentences:
+        for clause in _CJK_CLAUSES[language].split(sentence):
+            clause = words.sub("", _HEDGES[language].sub("", clause.strip(" \t\n.。!！?？「」\"'")))
+            if unsure.search(clause):
+                return None
+            said = _PREDICATES[language](clause)
+            if said is not None and _same_predicate(said, asked, question, clause):
+                found.add(not said.denied)
+    return found.pop() if len(found) == 1 else None
 
 
-def _without_denial(text: str, language: str) -> tuple[str, bool]:
-    """The predicate of a sentence in its plain and undenied form, and whether it was denied."""
-    if language == "zh":
-        bare = re.sub(r"^(?:并|並)?(?:没有|沒有|没|沒|不)", "", text)
-        return bare, bare != text
-    if language == "ja":
-        text = re.sub(r"(?:です|の)?か$", "", text)
-        for polite, plain in _JA_FORMS:
-            if text.endswith(polite):
-                text = text[: -len(polite)] + plain
-        text = re.sub(r"(?:です|だ)$", "", text)
-        if not (found := _JA_DENIED.search(text)):
-            return text, False
-        stem = text[: found.start()]
-        if stem.endswith(("てい", "でい")):
-            return f"{stem}る", True
-        return (f"{stem[:-1]}い" if stem.endswith("く") else stem), True
-    if found := _KO_DENIED.search(text):
-        return text[: found.start()].rstrip(), True
-    return _CJK_ENDS["ko"].sub("", text), False
+_HEDGES = {
+    "zh": re.compile(r"^(?:应该|應該|看来|显然|明显|的确|确实|其实)(?=.)|(?:的样子|呢|哦|喔|啊)$"),
+    "ja": re.compile(r"(?:よう|みたい|そう)(?:です|だ|に見えます)?$|(?:もの)?と(?:思われ|考えられ|言え|判断でき|見られ)\w*$"),
+    "ko": re.compile(r"\s*것(?:으로|이라고|처럼)?\s*(?:보입|판단됩|생각됩|추정됩|보여|같습|입)\S*$"),
+}  # fmt: skip
+
+
+def _same_predicate(said: _Predicate, asked: _Predicate, question: str, clause: str) -> bool:
+    rest = said.rest
+    if said.predicate != asked.predicate:
+        if re.search(r"[\u3041-\u30ff\uac00-\ud7af]", question):
+            return False
+        parted = _same_end(_FILLERS.sub("", said.predicate), _FILLERS.sub("", asked.predicate), clause)
+        if parted is None:
+            return False
+        rest = parted
+    rest = _FILLERS.sub("", rest)
+    if _COMPARES.search(question) and _SIGN.search(rest):
+        return False
+    return all(sign in question for sign in _SIGN.findall(rest))
+
+
+def _same_end(said: str, asked: str, clause: str) -> str | None:
+    """What stands before the predicate of a Chinese clause that ends as the question; None if it does not."""
+    if len(said) <= 3 and said in asked and re.search(r"[了过過没沒不未无無]|^有$", clause):
+        return ""  # '戴了', '没戴'
+    same = next((i for i, (one, other) in enumerate(zip(said[::-1], asked[::-1])) if one != other), min(len(said), len(asked)))
+    if same < 2 or len(asked) == same or asked[-same - 1] == "的":
+        return None
+    rest = re.sub(r"^(?:这个东西|它|这|该|其)", "", said[: len(said) - same])
+    led = rest or said[0] in "是在有能会可" or _ZH_DENIED.search(clause)
+    return rest if led else None
+
+
+_ZH_DENIED = re.compile(r"(?:并|並)?(?:没有|沒有|没|沒|不|未|无|無)(?=.)")
+_ZH_ASKS = re.compile(r"是否|有没有|有沒有|是不是|([\u3400-\u9fff])[不没沒]\1")
+_ZH_ENDS = re.compile(r"[吗嗎呢吧么的了]+$")
+_ZH_ASPECT = re.compile(r"[着著了过過]|看到|看见|看見|发现|發現|找到|看不到(?=.)|正(?=在)")
+
+
+def _zh_predicate(text: str) -> _Predicate | None:
+    text = _ZH_ASKS.sub(lambda found: {"有": "有", "是": "是"}.get(found[0][0], found[1] or ""), text)
+    if len(found := _ZH_DENIED.findall(text)) > 1:
+        return None
+    text = _ZH_ENDS.sub("", _ZH_ASPECT.sub("", _ZH_DENIED.sub("", text)))
+    return _Predicate("", text, bool(found)) if text else None
+
+
+_JA_TAIL = re.compile(r"[\u3041-\u309f]*$")
+_JA_NO = re.compile(r"ない|ません|なかった|ず$|なく$|なし$")
+_JA_NO_DENIAL = re.compile(r"しかな|違いな|かもしれ|なければ|なくては|ないか|わけではな|とは限|少な|危な")
+_JA_EXISTS = re.compile(r"(?:見当た|見え|写って|写ら|写り|見られ|存在し|描かれて)(?=[\u3041-\u309f])")
+_JA_PARTICLE = re.compile(r"^(?:には|では|は|が|を|に|で|も|と)(?=[\u3041-\u309f])")
+
+
+def _ja_predicate(text: str) -> _Predicate | None:
+    if _JA_NO_DENIAL.search(text):
+        return None
+    text = re.sub(r"(?:です|の)?か$", "", _JA_EXISTS.sub("あり", text))
+    tail = _JA_TAIL.search(text)
+    assert tail is not None
+    denied = _JA_NO.search(tail[0]) is not None
+    before, kana = text[: tail.start()], tail[0]
+    if not before or ((particle := _JA_PARTICLE.match(kana)) and not re.match(r"では?(?:す|な|あ|$)", kana)):
+        kana = kana[particle.end() :] if before and particle else kana
+        kana = re.sub(r"^(?:い(?:る|ます|ません|ない)|あ(?:る|り)|ない$)", "あり", kana)
+        return _Predicate(before, kana[:2], denied) if kana else None
+    run = re.search(r"[^\s\u3041-\u309f]+$", before)
+    if run is None:
+        return None
+    word = re.sub(r"中$", "", run[0])
+    return _Predicate(before[: run.start()], word, denied) if word else None
+
+
+_KO_ENDS = re.compile(
+    unicodedata.normalize(
+        "NFD",
+        r"\s*(?:습니까|습니다|나요|인가요|은가요|는가요|어요|아요|여요|해요|입니까|입니다|이에요|예요|이다|인가|는가|"
+        r"은|는|다)$",
+    )
+    + "|[\u11b8]"
+    + unicodedata.normalize("NFD", "(?:니까|니다)$")
+)
+_KO_NO = re.compile(r"(?:지(?:는|도|를)?|이|가|은|는)\s*(?:않|아니|아닙|못|아님)\S*$")
+_KO_RIGHT = re.compile(r"(?:이|가)\s*맞\S*$")
+_KO_SEEN = re.compile(r"보(?:이|입|여)(?=\S)\S*$")
+_KO_PARTICLES = re.compile(r"(?:은|는|이|가|을|를|에|의|도|로|으로|에서|에는|과|와)$")
+
+
+def _ko_predicate(text: str) -> _Predicate | None:
+    text, denied = re.sub(r"면 안 (?=되|됩|돼)", "도 ", text), "면 안 " in text
+    text = _KO_RIGHT.sub("입니다", text)
+    if found := re.search(r"없(?:습|어|다|음|는|나)\S*$", text):
+        text, denied = f"{text[: found.start()]}있다", True
+    elif found := _KO_NO.search(text):
+        text, denied = text[: found.start()], True
+    if found := re.search(rf"(?:{_KO_SEEN.pattern})|보이$", text):
+        text = f"{text[: found.start()]}있다"
+    text = re.sub(r"있음$", "있다", text.strip())
+    text = _KO_ENDS.sub("", unicodedata.normalize("NFD", text)).rstrip("\u11af")
+    words = re.sub("(?:하|중|되)$", "", unicodedata.normalize("NFC", text)).split()
+    if not words:
+        return None
+    size = 2 if len(words) > 1 and words[-1] in ("있", "되") and not _KO_PARTICLES.search(words[-2]) else 1
+    rest = " ".join(_KO_PARTICLES.sub("", word) for word in words[:-size])
+    return _Predicate(rest, " ".join(words[-size:]), denied)
+
+
+_PREDICATES = {"zh": _zh_predicate, "ja": _ja_predicate, "ko": _ko_predicate}
