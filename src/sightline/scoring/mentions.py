@@ -188,6 +188,21 @@ def plain_text(text: str) -> str:
     return _REPEATED.sub(r"\1", ungrouped(folded)).strip()
 
 
+_SIMPLIFIED = str.maketrans(
+    "圖張這個們為與對錯誤確實選項沒無麼嗎後邊裡裏來說話時間車門開關電視機場紅綠藍黃貓鳥魚馬過還會應該業證數學寫讀書畫風買賣頭髮臉鏡褲長寬雙條隻檯臺國員歲歡樂醫藥術線"
+    "點從當動態勢變標誌識讓請問題號碼壓縮發現見觀聽聲聯網紙結構經濟總計論據準備獎蘋氣拋單雲樹葉橋樓陽霧雞鴨豬龍蟲飛師傘帶裝飾鐘錶錄東廠廣庫廳園圓環藝護愛憂傷驚訝憤樣"
+    "種類處歷產農礦銀鐵銅鋼塊鏈錢價貨質貴賽體腦腳剛幾兩萬億歐亞韓漢語詞譯義節約禮廢積極壞輕遠較適則",
+    "图张这个们为与对错误确实选项没无么吗后边里里来说话时间车门开关电视机场红绿蓝黄猫鸟鱼马过还会应该业证数学写读书画风买卖头发脸镜裤长宽双条只台台国员岁欢乐医药术线"
+    "点从当动态势变标志识让请问题号码压缩发现见观听声联网纸结构经济总计论据准备奖苹气抛单云树叶桥楼阳雾鸡鸭猪龙虫飞师伞带装饰钟表录东厂广库厅园圆环艺护爱忧伤惊讶愤样"
+    "种类处历产农矿银铁铜钢块链钱价货质贵赛体脑脚刚几两万亿欧亚韩汉语词译义节约礼废积极坏轻远较适则",
+)  # fmt: skip
+"""The frequent signs of traditional Chinese, and their simplified forms."""
+
+
+def simplified(text: str) -> str:
+    return text.translate(_SIMPLIFIED)
+
+
 def _without_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFD", text.casefold())
     return "".join(sign for sign in decomposed if sign.isalnum() and not unicodedata.combining(sign))
@@ -277,6 +292,10 @@ class Options:
         return [_content_words(text) for text in self.texts]
 
     @cached_property
+    def are_simplified(self) -> bool:
+        return all(text == simplified(text) for text in self.texts)
+
+    @cached_property
     def have_plain_forms(self) -> bool:
         """Whether an option ends in a plain form of Japanese or Korean, which responses turn polite."""
         return any(re.search(r"(?:[るただい]|다)[。.]?$", text) for text in self.texts)
@@ -362,14 +381,14 @@ _DENIALS = re.compile(
     r"|(?:지|이|가)?\s*(?:않|아니|아님)\S*|ではない|じゃない|(?<=て)いない"
 )
 _DENIED_VERB = {"없": "있", "ない": "ある", "無": "有", "无": "有", "没有": "有", "沒有": "有", "なし": "あり", "いない": "いる"}
-_ENDING = re.compile(r"[了着著过的]|(?:이|한|하는)?(?:다|음|함|임)$|(?:である|いる|だ)$")
+_ENDING = re.compile(r"^已|[了着著过的]|(?:이|한|하는)?(?:다|음|함|임)$|(?:である|いる|だ)$")
 
 
 def _without_denial(text: str) -> tuple[str, bool]:
     """A short text without its denial and its ending, and whether it was denied."""
     text = text.casefold().strip(" .。")
     for denied, plain in _DENIED_VERB.items():
-        if text.startswith(denied) and len(text) <= len(denied) + 1:
+        if text.startswith(denied) and (len(denied) > 1 or len(text) < 3):
             return _ENDING.sub("", plain + text[len(denied) :]), True
     bare, count = _DENIALS.subn("", text)
     return _ENDING.sub("", bare).strip(), count == 1
@@ -459,6 +478,8 @@ def mark(response: str, options: Options) -> Marked:
     text = _SUPPOSED.sub("だ", _QUOTED_QUESTION.sub(" ", _URL.sub(" ", plain)))
     if options.have_plain_forms:
         text = _POLITE.sub(lambda found: _PLAIN[found[0]], text)
+    if "zh" in languages and options.are_simplified:
+        text = simplified(text)
     if "right" in options.folded:
         text = _IDIOM.sub(" ", text)
     if options.numbers:

@@ -35,6 +35,7 @@ from sightline.scoring.mentions import (
     sentence_around,
     sentences_of,
     shared_words,
+    simplified,
     tokens_of,
     word_pattern,
     words_of,
@@ -230,6 +231,12 @@ def restated(response: str, options: Options, question: str) -> Said | None:
     question_denies = word_pattern("{denies}", languages).search(_A_NOT_A.sub("", question))
     if not asked or not sentences or question_denies:
         return None
+    for language in languages:
+        if language in _PREDICATES:
+            if language == "zh":
+                question, sentences = simplified(question), [simplified(sentence) for sentence in sentences]
+            yes = _predicate_at_end(question, sentences, language)
+            return None if yes is None else Said(yes, quoted(" ".join(sentences)))
     return _in_its_words(question, sentences, asked, languages) or _by_pronoun(question, sentences, languages)
 
 
@@ -292,15 +299,12 @@ def _without_image(text: str, languages: Languages) -> str:
 
 def _by_pronoun(question: str, sentences: Sequence[str], languages: Languages) -> Said | None:
     """What the first sentence says with a pronoun in the place of the subject, or without it."""
-    for language in languages:
-        if language in _PREDICATES and (yes := _predicate_at_end(question, sentences, language)) is not None:
-            return Said(yes, quoted(" ".join(sentences)))
     sentence, rest = sentences[0], " ".join(sentences[1:])
     turned = word_pattern("{unsure}|{tentative}|{revises}|{turns}|{denies}", languages)
     if turned.search(rest) or word_pattern("{unsure}|{tentative}", languages).search(sentence):
         return None
     for language in languages:
-        if language not in _PREDICATES and (yes := _other_words(question, sentence, language)) is not None:
+        if (yes := _other_words(question, sentence, language)) is not None:
             return Said(yes, quoted(sentence))
     return None
 
@@ -411,20 +415,24 @@ class _Predicate(NamedTuple):
 
 _CJK_CLAUSES = {
     "zh": re.compile(r"[，,、；;。！!]"),
-    "ja": re.compile(r"[、,;。！!]|(?:ので|から|ため|が)[、,]|(?<=[るたい])ので"),
-    "ko": re.compile(r"[,;.!]\s*|(?:므로|니까|지만|때문에|(?<=[어아여])서)\s+"),
+    "ja": re.compile(r"[、,;。！!]|(?:ので|から|ため|が)[、,]|(?<=[るたいな])ので"),
+    "ko": re.compile(r"[,;.!]\s*|(?:므로|니까|(?<=[하있없않이])지만|때문에|뿐|있어|되어|(?<=[어아여])서)\s+"),
 }
+_BRACKETED = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
+_ASKS = re.compile(r"(?:[吗嗎呢か까]|나요|[가어아]요)$")
 _COMPARES = re.compile(r"比|より|보다|高于|低于|大于|小于|多于|少于|超过")
-_SIGN = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7afA-Za-z0-9]")
+_SUPPOSED = re.compile(r"如果|要是|假如|若是|不会说|有人说|もし|(?:れば|たら|なら)[、,]|とは言え|만약|(?:다|라|으)면\s|다고는|것은 아니")
+_SIGN = re.compile(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7afA-Za-z0-9]")
 _FILLERS = re.compile(
-    r"目前|现在|現在|应该|應該|其实|其實|实际上|明显|显然|的确|确实|確實|并|並|都|也|就|图中|圖中|图片中|画面中|"
-    r"実際|確かに|実は|画像|写真|현재|지금|실제로|분명히|사진|그림|이미지|모두|두|속|에는|에서|에"
+    r"目前|此时|还|還|まだ|아직|の姿|已经|已經|已|东西|東西|现在|現在|应该|應該|其实|其實|实际上|明显|显然|的确|确实|確實|并|並|都|也|就|图中|圖中|图片中|画面中|"
+    r"現在|実際|確かに|実は|画像|写真|현재|지금|실제로|분명히|사진|그림|이미지|모두|두|속|에는|에서|에"
 )
 
 
 def _predicate_at_end(question: str, sentences: Sequence[str], language: str) -> bool | None:
     """Whether the clauses of Chinese, Japanese or Korean that have the predicate of the question affirm it."""
-    question = re.split(r"[。？?！!\n]", re.sub(r"[\s?？。.!！、，,]+$", "", question.strip()))[-1]
+    parts = [part.strip() for part in re.split(r"[。？?！!.\n]", _BRACKETED.sub("", question)) if part.strip()]
+    question = next((part for part in reversed(parts) if _ASKS.search(part)), parts[-1] if parts else "")
     asked = _PREDICATES[language](question)
     if asked is None or asked.denied:
         return None
@@ -432,8 +440,10 @@ def _predicate_at_end(question: str, sentences: Sequence[str], language: str) ->
     unsure = word_pattern("{unsure}|{tentative}", (language,))
     found = set()
     for sentence in sentences:
-        for clause in _CJK_CLAUSES[language].split(sentence):
-            clause = words.sub("", _HEDGES[language].sub("", clause.strip(" \t\n.。!！?？「」\"'")))
+        if _SUPPOSED.search(sentence):
+            return None
+        for part in _CJK_CLAUSES[language].split(_BRACKETED.sub("", sentence)):
+            clause = words.sub("", _HEDGES[language].sub("", part.strip(" \t\n.。!！?？「」\"'")))
             if unsure.search(clause):
                 return None
             said = _PREDICATES[language](clause)
@@ -444,7 +454,7 @@ def _predicate_at_end(question: str, sentences: Sequence[str], language: str) ->
 
 _HEDGES = {
     "zh": re.compile(r"^(?:应该|應該|看来|显然|明显|的确|确实|其实)(?=.)|(?:的样子|呢|哦|喔|啊)$"),
-    "ja": re.compile(r"(?:よう|みたい|そう)(?:です|だ|に見えます)?$|(?:もの)?と(?:思われ|考えられ|言え|判断でき|見られ)\w*$"),
+    "ja": re.compile(r"(?:よう|みたい|そう)(?:です|だ|に見えます)?$|(?:もの)?と(?:思われ|思い|考えられ|言え|判断でき|見られ)\w*$"),
     "ko": re.compile(r"\s*것(?:으로|이라고|처럼)?\s*(?:보입|판단됩|생각됩|추정됩|보여|같습|입)\S*$"),
 }  # fmt: skip
 
@@ -458,41 +468,46 @@ def _same_predicate(said: _Predicate, asked: _Predicate, question: str, clause: 
         if parted is None:
             return False
         rest = parted
-    rest = _FILLERS.sub("", rest)
-    if _COMPARES.search(question) and _SIGN.search(rest):
+    signs, asked_signs = _SIGN.findall(_FILLERS.sub("", rest)), _SIGN.findall(_FILLERS.sub("", question))
+    if signs and _COMPARES.search(question) and signs[0] != asked_signs[0]:
         return False
-    return all(sign in question for sign in _SIGN.findall(rest))
+    in_order = iter(asked_signs)
+    return all(sign in in_order for sign in signs)
 
 
 def _same_end(said: str, asked: str, clause: str) -> str | None:
     """What stands before the predicate of a Chinese clause that ends as the question; None if it does not."""
     if len(said) <= 3 and said in asked and re.search(r"[了过過没沒不未无無]|^有$", clause):
         return ""  # '戴了', '没戴'
+    if len(said) > 3 and said[0] == asked.lstrip("的")[0] and said[-1] == asked[-1]:
+        return said
     same = next((i for i, (one, other) in enumerate(zip(said[::-1], asked[::-1])) if one != other), min(len(said), len(asked)))
-    if same < 2 or len(asked) == same or asked[-same - 1] == "的":
+    if same < 2 or (asked[-same - 1 :][0] == "的" and not re.search("[是在有能会]", said)):
         return None
-    rest = re.sub(r"^(?:这个东西|它|这|该|其)", "", said[: len(said) - same])
+    rest = re.sub(r"^(?:它|这|该|其)?是?", "", said[: len(said) - same])
     led = rest or said[0] in "是在有能会可" or _ZH_DENIED.search(clause)
     return rest if led else None
 
 
 _ZH_DENIED = re.compile(r"(?:并|並)?(?:没有|沒有|没|沒|不|未|无|無)(?=.)")
 _ZH_ASKS = re.compile(r"是否|有没有|有沒有|是不是|([\u3400-\u9fff])[不没沒]\1")
+_ZH_SOME = re.compile(r"(?<=[有着著是戴拿])[一两兩几](?!样|樣|起|直|定|些)[\u3400-\u9fff](?:[^，。]{0,6}的)?")
 _ZH_ENDS = re.compile(r"[吗嗎呢吧么的了]+$")
-_ZH_ASPECT = re.compile(r"[着著了过過]|看到|看见|看見|发现|發現|找到|看不到(?=.)|正(?=在)")
+_ZH_ASPECT = re.compile(r"[着著了]|[过過](?=[的了吗嗎]|$)|已经|已經|已|看到|看见|看見|发现|發現|找到|看不到(?=.)|正(?=在)")
 
 
 def _zh_predicate(text: str) -> _Predicate | None:
     text = _ZH_ASKS.sub(lambda found: {"有": "有", "是": "是"}.get(found[0][0], found[1] or ""), text)
     if len(found := _ZH_DENIED.findall(text)) > 1:
         return None
+    text = _ZH_SOME.sub("", text.replace("可以", "能"))
     text = _ZH_ENDS.sub("", _ZH_ASPECT.sub("", _ZH_DENIED.sub("", text)))
     return _Predicate("", text, bool(found)) if text else None
 
 
 _JA_TAIL = re.compile(r"[\u3041-\u309f]*$")
 _JA_NO = re.compile(r"ない|ません|なかった|ず$|なく$|なし$")
-_JA_NO_DENIAL = re.compile(r"しかな|違いな|かもしれ|なければ|なくては|ないか|わけではな|とは限|少な|危な")
+_JA_NO_DENIAL = re.compile(r"しかな|違いな|かもしれ|なければ|なくては|ないか|わけでは|とは限|少な|危な")
 _JA_EXISTS = re.compile(r"(?:見当た|見え|写って|写ら|写り|見られ|存在し|描かれて)(?=[\u3041-\u309f])")
 _JA_PARTICLE = re.compile(r"^(?:には|では|は|が|を|に|で|も|と)(?=[\u3041-\u309f])")
 
@@ -500,7 +515,8 @@ _JA_PARTICLE = re.compile(r"^(?:には|では|は|が|を|に|で|も|と)(?=[\u
 def _ja_predicate(text: str) -> _Predicate | None:
     if _JA_NO_DENIAL.search(text):
         return None
-    text = re.sub(r"(?:です|の)?か$", "", _JA_EXISTS.sub("あり", text))
+    text = re.sub(r"は(?:いけ|なり|だめ|駄目)\w*$", "もいいない", text)
+    text = re.sub(r"(?:です|の)?か$", "", _JA_EXISTS.sub("あり", _FILLERS.sub("", text)))
     tail = _JA_TAIL.search(text)
     assert tail is not None
     denied = _JA_NO.search(tail[0]) is not None
@@ -519,7 +535,7 @@ def _ja_predicate(text: str) -> _Predicate | None:
 _KO_ENDS = re.compile(
     unicodedata.normalize(
         "NFD",
-        r"\s*(?:습니까|습니다|나요|인가요|은가요|는가요|어요|아요|여요|해요|입니까|입니다|이에요|예요|이다|인가|는가|"
+        r"\s*(?:습니까|습니다|나요|인가요|은가요|는가요|(?:어|아|여|해|네)요|군요|죠|지요|음|함|입니까|입니다|이에요|예요|이다|인가|는가|"
         r"은|는|다)$",
     )
     + "|[\u11b8]"
