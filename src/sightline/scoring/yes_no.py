@@ -270,21 +270,79 @@ _PLACES = lexicon(
 )
 
 
+_THERE_IS = re.compile(
+    r"^\W*(?:(?:is|are|was|were) there|(?:can|do) you (?:see|find)|gibt es|sieht man|y a-t-il|est-ce qu'il y a|voit-on"
+    r"|hay|se ven?|есть ли|имеется ли|имеются ли|вид(?:ен|на|но|ны) ли)\b|\bzu (?:sehen|erkennen|finden)\W*$"
+    r"|^\W*(?:is|are) (?:an?|any|some)\b.*\b(?:visible|present|shown|depicted)\b",
+    re.IGNORECASE,
+)
+"""A question whether something is there."""
+_SEEN = lexicon("""visible present shown depicted see seen find found there sehen erkennen finden vorhanden gibt
+    voit voyez hay ve ven aparece видно есть имеется""")
+_OF = lexicon("of with from von mit des d de du avec con из с") | _PLACES
+_SOME = lexicon("""some most many few several half einige manche meisten mehrere certains certaines plupart plusieurs
+    algunos algunas mayoría varios некоторые большинство многие несколько""")
+_LIMITS = lexicon("""only almost nearly partly half toy fake painted sometimes until unless except nur fast kaum halb
+    teilweise presque seulement partiellement sauf sólo solo casi parcialmente excepto только почти частично кроме""")
+
+
 def _repeats(question: str, sentence: str, languages: Languages) -> bool:
-    """Whether a sentence states what a question asks: all its words, in their order, and the same places."""
-    asked = [word for word in tokens_of(question) if word not in words_of("common")]
+    """Whether a sentence states what a question asks: its words, in their order, and the same places."""
+    common, asked = words_of("common"), tokens_of(_without_image(question, languages))
+    there_is = _THERE_IS.search(question) is not None
+    kept = [i for i, word in enumerate(asked) if word not in common and not (there_is and word in _SEEN)]
     stated = tokens_of(sentence)
-    at = [next((i for i, other in enumerate(stated) if alike(word, other)), -1) for word in asked]
-    if -1 in at or not (at == sorted(at) or languages[0] in ("ja", "ko", "zh")):
+    at = [next((i for i, other in enumerate(stated) if alike(asked[k], other)), -1) for k in kept]
+    missing = [k for k, place in zip(kept, at, strict=True) if place < 0]
+    if missing and not _may_be_left_out(asked, missing, kept, there_is=there_is):
         return False
-    if len(stated) > 2 * len(tokens_of(question)) + 4:
+    found = [place for place in at if place >= 0]
+    if not found or _LIMITS & set(stated) - set(asked) or (not there_is and _SOME & set(stated) - set(asked)):
         return False
+    if not missing and not _in_order(found, asked, kept, languages) or missing and found != sorted(found):
+        return False
+    if len(stated) > 2 * len(tokens_of(question)) + 4 and not there_is:
+        return False
+    places = _places(_without_image(sentence, languages))
+    if there_is and not places & _places(" ".join(asked)) and (missing or not _places(" ".join(asked))):
+        return not _goes_on(stated, found[-1], languages)
+    if missing:
+        return not places
     if _places(question) == _places(sentence):
         return True
     # 'Is there a dog in the image?': 'I can see a dog.' says no more and no less.
     more = content_of(sentence) - words_of("articles") - words_of("pronouns") - {"i", "we"}
-    here = _places(_without_image(question, languages)) == _places(_without_image(sentence, languages))
+    here = _places(_without_image(question, languages)) == places
     return here and all(any(alike(word, other) for word in asked) for other in more)
+
+
+def _may_be_left_out(asked: Sequence[str], missing: Sequence[int], kept: Sequence[int], *, there_is: bool) -> bool:
+    """Whether words of a question only say which subject it is about: 'on the shelf' of 'Are the cups on the shelf full?'"""
+    first, last = missing[0], missing[-1]
+    before = [word for word in asked[max(first - 3, 0) : first] if word not in words_of("articles") | _DEFINITE]
+    together = all(k in missing for k in kept if first <= k <= last)
+    led = bool(before) and before[-1] in _OF and any(k < first for k in kept)
+    return together and led and (there_is or any(k > last for k in kept))
+
+
+def _in_order(at: Sequence[int], asked: Sequence[str], kept: Sequence[int], languages: Languages) -> bool:
+    """Whether words stand in the order of the question, but for its verb or its subject that moved."""
+    if list(at) == sorted(at):
+        return True
+    if "en" in languages:  # 'The refrigerator door is open.' for 'the door of the refrigerator'
+        of = "of" in asked[kept[0] : kept[1]]
+        return of and [at[1], at[0], *at[2:]] == sorted(at)
+    # A verb goes behind its subject; 'lleva corbata el hombre' has its object first, which has no article.
+    object_first = languages[0] == "es" and kept[1] == kept[0] + 1
+    return list(at[1:]) == sorted(at[1:]) or ((len(at) == 2 or object_first) and at[-1] < at[0] < at[1])
+
+
+def _goes_on(stated: Sequence[str], at: int, languages: Languages) -> bool:
+    """Whether an English noun may be a part of another one: 'dog' of 'dog house'."""
+    if "en" not in languages or at + 1 >= len(stated):
+        return False
+    word = stated[at + 1]
+    return not (word in words_of("common") | _PLACES | words_of("pronouns") or word[-3:] == "ing" or word[-2:] in ("ed", "ly"))
 
 
 def _places(text: str) -> set[str]:
