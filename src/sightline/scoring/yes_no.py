@@ -245,6 +245,8 @@ def _in_its_words(
 ) -> Said | None:
     """What the sentence says that repeats the words of the question."""
     unsure = word_pattern("{unsure}|{tentative}", languages)
+    if any(_NOT_SAID.search(sentence) for sentence in sentences):
+        return None
     if word_pattern(r"^\W*{no}\s+\w", languages).match(sentences[0]) and not unsure.search(sentences[0]):
         # 'No fracture is seen', 'No se ve ninguna bicicleta'
         first = re.split(r"[,，;]|\bbut\b|\bpero\b", sentences[0])[0]
@@ -257,12 +259,19 @@ def _in_its_words(
     clauses = [clause for clause in re.split(r"[,，;]|\bbut\b", sentence) if shared_words(asked, clause)]
     if any(denies.search(clause) for clause in clauses):
         whole = shared_words(asked, sentence) >= 0.75 * len(asked)
+        if _THERE_IS.search(question) and _places(_without_image(sentence, languages)) - _places(question):
+            return None  # 'There is no dog on the sofa.'
         return Said(False, quoted(sentence)) if whole else None
     if denies.search(sentence) or not _repeats(question, sentence, languages):
         return None
     return Said(True, quoted(sentence))
 
 
+_NOT_SAID = re.compile(
+    r"\b(?:(?:would|could|can|do)(?:n't| not)|cannot) (?:say|claim|call|be sure)|\b(?:würde|kann) .*nicht (?:sagen|behaupten)"
+    r"|\b(?:dirais|peut) pas (?:dire)?|\bno (?:diría|se puede decir)|\bне сказал|\bнельзя сказать",
+    re.IGNORECASE,
+)
 _PLACES = lexicon(
     """on in under above below behind between at near inside outside left right auf unter über neben hinter
     vor links rechts sur sous dans devant derrière gauche droite sobre debajo encima detrás delante izquierda
@@ -280,15 +289,21 @@ _THERE_IS = re.compile(
 _SEEN = lexicon("""visible present shown depicted see seen find found there sehen erkennen finden vorhanden gibt
     voit voyez hay ve ven aparece видно есть имеется""")
 _OF = lexicon("of with from von mit des d de du avec con из с") | _PLACES
+_INDEFINITE = lexicon("a an ein eine einen einem einer un une una des")
+_PASSED = lexicon("""seem seems appear appears looks indeed also therefore so thus hence currently now still already both
+    scheint scheinen also auch tatsächlich daher somit damit noch gerade derzeit eindeutig deutlich wahrscheinlich höchstwahrscheinlich vermutlich offensichtlich very bien donc aussi
+    clairement semble semblent effectivement actuellement también sí claramente parece parecen efectivamente
+    probablement probablemente вероятно действительно значит также сейчас явно похоже""")
 _SOME = lexicon("""some most many few several half einige manche meisten mehrere certains certaines plupart plusieurs
     algunos algunas mayoría varios некоторые большинство многие несколько""")
 _LIMITS = lexicon("""only almost nearly partly half toy fake painted sometimes until unless except nur fast kaum halb
-    teilweise presque seulement partiellement sauf sólo solo casi parcialmente excepto только почти частично кроме""")
+    teilweise presque seulement partiellement sauf sólo solo casi parcialmente excepto только почти частично кроме
+    if when whenever wenn falls sofern si quand lorsque cuando если когда""")
 
 
 def _repeats(question: str, sentence: str, languages: Languages) -> bool:
     """Whether a sentence states what a question asks: its words, in their order, and the same places."""
-    common, asked = words_of("common"), tokens_of(_without_image(question, languages))
+    common, asked = words_of("common", languages), tokens_of(_without_image(question, languages))
     there_is = _THERE_IS.search(question) is not None
     kept = [i for i, word in enumerate(asked) if word not in common and not (there_is and word in _SEEN)]
     stated = tokens_of(sentence)
@@ -297,6 +312,12 @@ def _repeats(question: str, sentence: str, languages: Languages) -> bool:
     if missing and not _may_be_left_out(asked, missing, kept, there_is=there_is):
         return False
     found = [place for place in at if place >= 0]
+    passed = common | _PASSED | _AUXILIARIES | words_of("articles") | words_of("pronouns") | _PLACES | set(asked)
+    between = [word for word in stated[min(found) : max(found)] if word not in passed] if found else []
+    if any(word[-2:] != "ly" and not any(alike(word, one) for one in asked) for word in between):
+        first = next(i for i in range(min(found), max(found)) if stated[i] in between)
+        if stated[first - 1] not in _INDEFINITE or not there_is and stated[max(found)] not in stated[first : first + 4]:
+            return False
     if not found or _LIMITS & set(stated) - set(asked) or (not there_is and _SOME & set(stated) - set(asked)):
         return False
     if not missing and not _in_order(found, asked, kept, languages) or missing and found != sorted(found):
@@ -357,14 +378,36 @@ def _without_image(text: str, languages: Languages) -> str:
 
 def _by_pronoun(question: str, sentences: Sequence[str], languages: Languages) -> Said | None:
     """What the first sentence says with a pronoun in the place of the subject, or without it."""
-    sentence, rest = sentences[0], " ".join(sentences[1:])
-    turned = word_pattern("{unsure}|{tentative}|{revises}|{turns}|{denies}", languages)
-    if turned.search(rest) or word_pattern("{unsure}|{tentative}", languages).search(sentence):
+    clause, turned = sentences[0], ""
+    if parted := word_pattern(r"\s*(?:[,;:–—]|{turns}).*$", languages).search(clause):
+        clause, turned = clause[: parted.start()], parted[0]
+    rest = " ".join(sentences[1:])
+    changes = word_pattern("{unsure}|{tentative}|{revises}|{turns}|{denies}", languages)
+    if changes.search(rest) or word_pattern("{unsure}|{tentative}", languages).search(sentences[0]):
         return None
     for language in languages:
-        if (yes := _other_words(question, sentence, language)) is not None:
-            return Said(yes, quoted(sentence))
+        yes = _echo(question, clause, language)
+        if yes is None:
+            yes = _other_words(question, clause, language)
+        # 'It is open, but not for visitors.' says neither; 'It is not green but red.' says no.
+        if yes is not None and not (yes and changes.search(turned)) and not _LIMITS & set(tokens_of(turned)):
+            return Said(yes, quoted(sentences[0]))
     return None
+
+
+def _echo(question: str, clause: str, language: str) -> bool | None:
+    """Whether a few words are the end of the question or deny it: 'Green.', 'Not green.'"""
+    said, asked = tokens_of(expanded(clause)), tokens_of(_without_image(question, (language,)))
+    denials, passed = words_of("denies", (language,)), words_of("articles", (language,)) | {"yet", "noch", "encore"}
+    either = words_of("either", (language,)) & set(asked)
+    if not said or len(said) > 4 or said[0] in _DEFINITE or either:
+        return None
+    left = [word for word in said if word not in denials | passed]
+    content = [word for word in asked if word not in words_of("common")]
+    if not left or len(left) >= len(content) or asked[-len(left) :] != left or left[-1] != content[-1]:
+        return None
+    denied = sum(word in denials for word in said)
+    return not denied if denied < 2 else None
 
 
 _INVERTED = re.compile(r"-(?:t-)?(?:il|elle|ils|elles|on|ce)\b", re.IGNORECASE)
@@ -416,17 +459,25 @@ def _other_words(question: str, sentence: str, language: str) -> bool | None:
     passed = denials | words_of("articles", (language,)) | {"ne", "n", "l", "d", "de"}
     if language == "en":
         passed |= _DO
+    passed |= _STILL
+    empty = words_of("common", (language,)) | words_of("articles") | _DEFINITE | _AUXILIARIES
+    content = [i for i, word in enumerate(asked) if word not in empty]
+    denied = sum(word in denials for word in said)
     matched: set[int] = set()
-    for word in said:
+    more: list[int] = []
+    for place, word in enumerate(said):
         at = next((i for i, other in enumerate(asked) if i not in matched and alike(word, other)), None)
         if at is not None:
             matched.add(at)
-        elif word not in passed:
-            return None
-    empty = words_of("common", (language,)) | words_of("articles") | _DEFINITE | _AUXILIARIES
-    content = [i for i, word in enumerate(asked) if word not in empty]
+        elif content and word in _ONE_OF and place >= len(said) - 2 or word == "en" and language == "fr":
+            matched.add(content[-1])  # 'She is not wearing one.'
+        elif word not in passed | _PASSED:
+            more.append(place)
+    if more and (denied or not _tells_more(said, more, asked)):
+        return None
     missing = [i for i in content if i not in matched]
-    denied = sum(word in denials for word in said)
+    if denied and len(missing) > 1 and missing[-1] + 1 in matched and asked[missing[-1] - 1] in _INDEFINITE:
+        missing.pop()  # 'not wearing a hat' is not wearing a red one
     if not missing or len(missing) == len(content) or denied > 1:
         return None
     if language != "ru" and missing[0] != min((i for i in content if i >= start), default=-1):
@@ -438,12 +489,32 @@ def _other_words(question: str, sentence: str, language: str) -> bool | None:
     return not denied if _is_subject(asked, missing, pronoun, language) else None
 
 
+_STILL = lexicon("yet anymore noch mehr encore plus ещё еще уже todavía aún ya")
+_ONE_OF = lexicon("one any keinen keine keins keines einen eine eins ninguno ninguna uno una")
+_WITH = lexicon("of with de à mit aus con")
+
+
+def _tells_more(said: Sequence[str], more: Sequence[int], asked: Sequence[str]) -> bool:
+    """Whether words only describe a thing that the question leaves open: 'a red hat', 'un chapeau de paille'."""
+    first = more[0]
+    if not _INDEFINITE & set(asked) or set(said) & _LIMITS or len(more) > 4:
+        return False
+    named = {i for i, word in enumerate(said) if any(len(word) > 2 and alike(word, other) for other in asked)}
+    behind = first > max(named, default=first) and (
+        said[first - 1] in _WITH or said[first - 2] in _WITH or first == max(named) + 1 == len(said) - 1
+    )
+    return behind or (said[first - 1] in _INDEFINITE and more[-1] + 1 in named)
+
+
 _CAN_NOT = re.compile(r"\bca(?:n't|n?not|\s+not)\b", re.IGNORECASE)
 _DO = lexicon("do does did")
 
 
 def _is_subject(asked: Sequence[str], missing: Sequence[int], pronoun: str, language: str) -> bool:
     """Whether the words that a sentence leaves out are one noun that its pronoun may stand for."""
+    of = next((i for i in range(missing[0] + 1, missing[-1]) if asked[i] in _OF), None)
+    if of is not None and all(i > of for i in missing[1:]):
+        missing = missing[:1]  # 'the man on the left'
     noun = asked[missing[-1]]
     if language != "en":
         return len(missing) == 1
