@@ -376,7 +376,7 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         sentence, start = sentence_around(text, label.start())
         if "would" in label[0] and re.search(r"(?i)\bif\b", sentence[: label.start() - start]):
             continue
-        if word_pattern(r"{denied_before}\s*$", languages).search(sentence[: label.start() - start]):
+        if word_pattern(r"(?:{denied_before}|\b(?:whether|if|ob)\b)\s*(?:{articles}\s*)?$", languages).search(sentence[: label.start() - start]):
             continue  # 'No se trata de B'
         turned = re.split(r"[,;，；]|\b(?:but|aber|mais|pero|но)\b", sentence[: label.start() - start])[-1]
         if word_pattern("{tentative}", languages).search(turned):
@@ -616,7 +616,7 @@ def is_hedged(sentence: str, mention: Mention, languages: Languages) -> bool:
     )
 
 
-_UNREAL = re.compile(r"\W*if\b.*\b(?:were|was|had)\b", re.IGNORECASE)
+_UNREAL = re.compile(r"\W*if\b.*\b(?:were|was|had)\b|(?!.*\bI\b).*\bwould\b.*\bif\b", re.IGNORECASE)
 """The beginning of a condition that does not hold: 'If it were round, B'."""
 
 

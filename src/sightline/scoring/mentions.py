@@ -53,7 +53,7 @@ def words_of(name: str, languages: Languages | None = None) -> frozenset[str]:
 
 _OF_ANY_LANGUAGE = lexicon(
     """ordinals last ones listed verdicts images pronouns descriptions true false assents openers dissents
-    doubts"""
+    doubts claims holds wrong"""
 )
 """Lists whose words say little about the language of a text."""
 

@@ -53,7 +53,7 @@ class Said(NamedTuple):
 # -- The words yes and no
 
 _STOP = r"(?=\W*(?:$|\n)|\s*[,.!;:，。！；：、—–\-(（)\]\"'」”»]|です|でした|입니다|이에요|예요|的)"
-_BEGIN = r"(?:^|(?<=[.!?。！？\n:：→⇒])|(?<=[.!?:→⇒]\s))[\s\"'(\[*#\-「«“]*"
+_BEGIN = r"(?:^|(?<=[.!?。！？\n:：→⇒])|(?<=[.!?:→⇒]\s))[\s\"'(\[*#\-「«“✓✔✅✗✘❌\ufe0f]*"
 
 
 def worded(response: str, marked: Marked) -> Said | None:
@@ -73,7 +73,8 @@ def worded(response: str, marked: Marked) -> Said | None:
     forms = (
         rf"{_BEGIN}(?:{polar})(?:{_STOP}|(?=\s+{{after_no}}))",
         rf"{{concludes}}[\s,，]*(?:{polar}){_STOP}",
-        rf"(?<=[,，]\s)(?:{polar})(?=\s*(?:[,，–—.!]|$))",
+        rf"(?<=[,，]\s)(?:{polar})(?=\s*(?:[,，–—.!:]|$))",
+        rf"\b(?:most likely|probably|скорее|wahrscheinlich|probablement|probablemente)\s+(?:{polar}){_STOP}",
         rf"{{revises}}[\s,:.…]*(?:{polar}){_STOP}",
         rf"(?<=\s)(?:{polar})(?:입니다|이다)",
         rf"\bmit\s+(?:{polar})\s+(?:be)?antworten",
@@ -228,16 +229,47 @@ def restated(response: str, options: Options, question: str) -> Said | None:
     question = question[: at + 1] if (at := max(question.find("?"), question.find("？"))) >= 0 else question
     sentences = [part for part in sentences_of(plain) if not part.rstrip().endswith(("?", "？"))]
     asked, languages = content_of(question), languages_of(f"{question} {plain}")
+    if _PERSON & asked and (nobody := next((i for i, one in enumerate(sentences) if _NOBODY.search(one)), None)) is not None:
+        sentences[nobody] = _NOBODY.sub("not a person", sentences[nobody])
     question_denies = word_pattern("{denies}", languages).search(_A_NOT_A.sub("", question))
     if not asked or not sentences or question_denies:
         return None
+    if said := _verdict(question, sentences, languages):
+        return said
     for language in languages:
         if language in _PREDICATES:
             if language == "zh":
                 question, sentences = simplified(question), [simplified(sentence) for sentence in sentences]
             yes = _predicate_at_end(question, sentences, language)
             return None if yes is None else Said(yes, quoted(" ".join(sentences)))
-    return _in_its_words(question, sentences, asked, languages) or _by_pronoun(question, sentences, languages)
+    said = _in_its_words(question, sentences, asked, languages) or _by_pronoun(question, sentences, languages)
+    if said is None and (end := word_pattern(r".*(?:{concludes})\s+(?!that\b)", languages).search(sentences[-1])):
+        concluded = [sentences[-1][end.end() :]]
+        said = _in_its_words(question, concluded, asked, languages) or _by_pronoun(question, concluded, languages)
+    return said
+
+
+def _verdict(question: str, sentences: Sequence[str], languages: Languages) -> Said | None:
+    """What a sentence calls the statement that the question gives: 'The claim is false.'"""
+    if word_pattern("{false}", languages).search(question):
+        return None
+    verdict = r"(?P<no>{wrong}|{false})|(?P<yes>{holds}|{true})"
+    form = rf"{{claims}}(?:[\s,]*(?:{{links}}|{{carries}}|{{concludes}}|{{denies}}|proposée?|ist|gegebene)){{0,5}}[\s,]*(?:{verdict})"
+    of_adjective = r"|(?<![^\W\d_])(?P<not>{wrong})\s+{claims}"
+    pattern = word_pattern(form + of_adjective, languages)
+    unsure = word_pattern("{unsure}|{tentative}", languages)
+    found = [(one, match) for one in sentences if (match := pattern.search(one)) and not unsure.search(one)]
+    said = set()
+    for sentence, match in found:
+        yes, tail = match["yes"] is not None, sentence[match.end() :].strip(" .!。的")
+        if set(tokens_of(sentence)) & (_LIMITS | {"would"}) or word_pattern("{turns}", languages).search(tail):
+            return None
+        between = sentence[match.start() : match.start("yes" if yes else "no")] if not match["not"] else ""
+        denied = word_pattern("{denies}", languages).search(between)
+        if (denied and not yes) or (yes and tail and match["yes"].casefold() in words_of("true")):
+            return None
+        said.add(yes and not denied)
+    return Said(said.pop(), quoted(found[0][0])) if len(said) == 1 else None
 
 
 def _in_its_words(
@@ -258,20 +290,27 @@ def _in_its_words(
     denies = word_pattern("{denies}", languages)
     clauses = [clause for clause in re.split(r"[,，;]|\bbut\b", sentence) if shared_words(asked, clause)]
     if any(denies.search(clause) for clause in clauses):
+        if _NOT_ONLY.search(sentence):
+            return None
         whole = shared_words(asked, sentence) >= 0.75 * len(asked)
+        whole = whole or any(denies.search(one) and _repeats(question, one, languages) for one in clauses)
         if _THERE_IS.search(question) and _places(_without_image(sentence, languages)) - _places(question):
             return None  # 'There is no dog on the sofa.'
         return Said(False, quoted(sentence)) if whole else None
-    if denies.search(sentence) or not _repeats(question, sentence, languages):
+    parts = [sentence, *re.split(r"[,，;:]", sentence)]
+    if denies.search(sentence) or not any(_repeats(question, part, languages) for part in parts):
         return None
     return Said(True, quoted(sentence))
 
 
+_NOT_ONLY = re.compile(r"\b(?:not (?:only|just)|nicht nur|pas (?:que|seulement)|no (?:solo|sólo)|не только)\b", re.IGNORECASE)
 _NOT_SAID = re.compile(
     r"\b(?:(?:would|could|can|do)(?:n't| not)|cannot) (?:say|claim|call|be sure)|\b(?:würde|kann) .*nicht (?:sagen|behaupten)"
     r"|\b(?:dirais|peut) pas (?:dire)?|\bno (?:diría|se puede decir)|\bне сказал|\bнельзя сказать",
     re.IGNORECASE,
 )
+_PERSON = lexicon("person people anyone someone somebody anybody")
+_NOBODY = re.compile(r"\b(?:nobody|no one)\b|\banyone\b|\banybody\b", re.IGNORECASE)
 _PLACES = lexicon(
     """on in under above below behind between at near inside outside left right auf unter über neben hinter
     vor links rechts sur sous dans devant derrière gauche droite sobre debajo encima detrás delante izquierda
@@ -291,7 +330,7 @@ _SEEN = lexicon("""visible present shown depicted see seen find found there sehe
 _OF = lexicon("of with from von mit des d de du avec con из с") | _PLACES
 _INDEFINITE = lexicon("a an ein eine einen einem einer un une una des")
 _PASSED = lexicon("""seem seems appear appears looks indeed also therefore so thus hence currently now still already both
-    scheint scheinen also auch tatsächlich daher somit damit noch gerade derzeit eindeutig deutlich wahrscheinlich höchstwahrscheinlich vermutlich offensichtlich very bien donc aussi
+    scheint scheinen also auch tatsächlich daher somit damit noch gerade derzeit eindeutig deutlich wahrscheinlich höchstwahrscheinlich vermutlich offensichtlich sehr very bien donc aussi
     clairement semble semblent effectivement actuellement también sí claramente parece parecen efectivamente
     probablement probablemente вероятно действительно значит также сейчас явно похоже""")
 _SOME = lexicon("""some most many few several half einige manche meisten mehrere certains certaines plupart plusieurs
@@ -310,7 +349,13 @@ def _repeats(question: str, sentence: str, languages: Languages) -> bool:
     at = [next((i for i, other in enumerate(stated) if alike(asked[k], other)), -1) for k in kept]
     missing = [k for k, place in zip(kept, at, strict=True) if place < 0]
     if missing and not _may_be_left_out(asked, missing, kept, there_is=there_is):
-        return False
+        heads = [k + 1 if k + 1 not in missing else k + 2 for k in missing]
+        places = dict(zip(kept, at, strict=True))
+        if any(
+            places.get(k, -1) < 1 or k == kept[-1] or stated[places[k] - 1] not in _DEFINITE | {"both", "beiden"}
+            for k in heads
+        ) or any(asked[k] in _PLACES for k in missing):
+            return False
     found = [place for place in at if place >= 0]
     passed = common | _PASSED | _AUXILIARIES | words_of("articles") | words_of("pronouns") | _PLACES | set(asked)
     between = [word for word in stated[min(found) : max(found)] if word not in passed] if found else []
@@ -397,14 +442,14 @@ def _by_pronoun(question: str, sentences: Sequence[str], languages: Languages) -
 
 def _echo(question: str, clause: str, language: str) -> bool | None:
     """Whether a few words are the end of the question or deny it: 'Green.', 'Not green.'"""
-    said, asked = tokens_of(expanded(clause)), tokens_of(_without_image(question, (language,)))
+    said, asked = tokens_of(expanded(clause)), tokens_of(re.split(r",\s", question)[0])
     denials, passed = words_of("denies", (language,)), words_of("articles", (language,)) | {"yet", "noch", "encore"}
     either = words_of("either", (language,)) & set(asked)
     if not said or len(said) > 4 or said[0] in _DEFINITE or either:
         return None
     left = [word for word in said if word not in denials | passed]
     content = [word for word in asked if word not in words_of("common")]
-    if not left or len(left) >= len(content) or asked[-len(left) :] != left or left[-1] != content[-1]:
+    if not left or not content or len(left) > len(asked) - 2 or asked[-len(left) :] != left or left[-1] != content[-1]:
         return None
     denied = sum(word in denials for word in said)
     return not denied if denied < 2 else None
