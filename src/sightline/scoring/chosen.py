@@ -652,7 +652,7 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
             return Choice(None, "several", ", ".join(shown))
         if marked.is_open or is_hedged(sentence, last, marked.languages):
             return Choice(None, "none")
-        if rank == "option" and inflected(sentence, options, question, marked.languages):
+        if rank == "option" and set(inflected(sentence, options, question, marked.languages)) - {last.position}:
             return Choice(None, "several", quoted(_readable(sentence, options)))
         return Choice(last.position, rank, quoted(_readable(sentence, options)))
     for sentence in sentences_of(marked.text) if not marked.is_open and not by_chance else []:

@@ -275,7 +275,7 @@ class Options:
 
     @cached_property
     def normalised(self) -> Sequence[str]:
-        return [normalised(text) for text in self.texts]
+        return [normalised(expanded(text)) for text in self.texts]
 
     @cached_property
     def numbers(self) -> Sequence[str]:
@@ -290,6 +290,13 @@ class Options:
     def content(self) -> Sequence[Sequence[str]]:
         """The words of each text that are not common, as they are written."""
         return [_content_words(text) for text in self.texts]
+
+    @cached_property
+    def are_names(self) -> bool:
+        """Whether each option is a first name and a surname, and no two have one in common."""
+        words = [word.casefold() for words in self.content for word in words]
+        capital = all(text[:1].isupper() and word[:1].isupper() for text in self.texts for word in text.split()[-1:])
+        return capital and all(len(words) == 2 for words in self.content) and len(set(words)) == len(words)
 
     @cached_property
     def are_simplified(self) -> bool:
@@ -354,7 +361,6 @@ class Options:
         for texts, sought in (
             (self.texts, plain),
             (folded, bare.casefold()),
-            (self.normalised, normalised(plain)),
             (self.normalised, normalised(expanded(plain))),
         ):
             if sought and (same := _equal(texts, sought)):
@@ -372,7 +378,12 @@ class Options:
         short = len(text) == 1 and (not text.isalpha() or text.upper() in self.letters)
         if not 1 <= len(words) <= 4 or short or all(word in common or word.isdigit() for word in words):
             return []
-        held = [position for position, option in enumerate(self.normalised) if f" {text} " in f" {option} "]
+        blank = " " if _CASED.search(text) or len(text) < 2 else ""
+        held = [
+            position
+            for position, option in enumerate(self.normalised)
+            if f"{blank}{text}{blank}" in f"{blank}{option}{blank}"
+        ]
         return held if len(held) == 1 else []
 
 
@@ -398,8 +409,12 @@ def _equal(texts: Sequence[str], sought: str) -> list[int]:
     return [position for position, option in enumerate(texts) if option == sought]
 
 
+_BECAUSE = re.compile(r"(?:because|porque|weil|parce que|parce qu|потому что)\s+")
+
+
 def _without_article(text: str) -> str:
-    """A text without the article that it begins with in any language."""
+    """A text without the article or the 'because' that it begins with in any language."""
+    text = _BECAUSE.sub("", text, count=1) if _BECAUSE.match(text) else text
     first, _, rest = text.partition(" ")
     return rest if rest and first in words_of("articles") else text
 
@@ -782,25 +797,54 @@ def shared_words(asked: Iterable[str], sentence: str) -> int:
 def alike(word: str, other: str) -> bool:
     """Whether two words are the same but for their endings."""
     shared = max(4, min(len(word), len(other)) - 2)
-    return word == other or (len(word) > 3 and len(other) > 3 and word[:shared] == other[:shared])
+    if word == other or (len(word) > 3 and len(other) > 3 and word[:shared] == other[:shared]):
+        return True
+    return len(word) == len(other) == 4 and word[:3] == other[:3] and {word[3], other[3]} <= {"o", "a"}  # rojo, roja
 
 
 def inflected(sentence: str, options: Options, question: str, languages: Languages) -> list[int]:
-    """The options whose words a sentence holds in their order, in any form ('einen Waschbären'), undenied."""
+    """The options whose words a sentence holds in their order, in any form ('einen Waschbären').
+
+    A sentence with a denial is only an option with one. Words of another kind ('surrealistisch' for 'Surrealismus')
+    count if no option has the form that stands there, and so does a surname.
+    """
     denies = word_pattern("{denies}|{denied_before}", languages)
-    if denies.search(sentence):
-        return []
+    denied = len(denies.findall(sentence))
     of_all = set.intersection(*({word.casefold() for word in words} for words in options.content))
-    same = of_all | set(tokens_of(question))
+    asked = tokens_of(question)
+    same = of_all | set(asked)
     stated = _content_words(sentence)
-    return [
-        position
+    may_be = [
+        (position, words)
         for position, words in enumerate(options.content)
         # It has a word of its own, of which a form can be told from another word.
         if any(len(word) > 3 and not any(alike(word.casefold(), one) for one in same) for word in words)
-        and not denies.search(options.texts[position])
-        and _holds_forms(stated, words, languages)
+        and len(denies.findall(options.texts[position])) == denied
     ]
+    found = [position for position, words in may_be if _holds_forms(stated, words, languages)]
+    if found or denied:
+        return found
+    if options.are_names:
+        surnames = [(position, words[-1].casefold()) for position, words in may_be]
+        return [position for position, name in surnames if any(alike(name, word.casefold()) for word in stated)]
+    if len(stated) > 3 and not any(alike(word, one.casefold()) for word in asked if len(word) > 3 for one in stated):
+        return []
+    held = {
+        position: [any(_akin(word, one, languages) for one in stated) for word in words if word.casefold() not in same]
+        for position, words in may_be
+    }
+    some = [position for position, words in held.items() if any(words)]
+    return some if len(some) == 1 and all(held[some[0]]) and len(options.content[some[0]]) <= 2 else []
+
+
+def _akin(word: str, other: str, languages: Languages) -> bool:
+    """Whether two words are of one stem: 'Surrealismus' and 'surrealistisch', not the names 'Niger' and 'Nigeria'."""
+    if "en" in languages and word[0].isupper() and other[0].isupper():
+        return word == other
+    word, other = word.casefold(), other.casefold()
+    shorter, longer = sorted((word, other), key=len)
+    same = next((i for i, sign in enumerate(shorter) if sign != longer[i]), len(shorter))
+    return word == other or (same >= 5 and same >= 0.6 * len(longer))
 
 
 def _content_words(text: str) -> list[str]:
