@@ -32,14 +32,14 @@ Are people swimming?|They are swimming.|Y
 Does the woman wear a hat?|She does not wear a hat.|N
 Does the woman wear a hat?|She wears a hat.|Y
 Does the woman wear a hat?|He wears a hat.|-
-Does the woman wear a hat?|She wears a red hat.|-
+Does the woman wear a hat?|She wears a red hat.|Y
 Does the woman wear a hat?|It is a hat.|-
 Does the woman wear a red hat?|She wears a hat.|-
 Is the woman wearing a hat?|It is a hat.|-
 Is the woman wearing a hat?|She is wearing a hat.|Y
 Is the woman wearing a hat?|She isn't wearing a hat.|N
-Is the woman wearing a hat?|She isn't wearing one.|-
-Is the man on the left smiling?|He is smiling.|-
+Is the woman wearing a hat?|She isn't wearing one.|N
+Is the man on the left smiling?|He is smiling.|Y
 Is the man smiling?|He is not smiling.|N
 Is the ball on the box?|It is in the box.|-
 Is the ball on the box?|It is on the box.|Y

@@ -29,19 +29,23 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from sightline.scoring import option_lists, yes_no
-from sightline.scoring.mentions import (
-    ALONE,
+from sightline.scoring.answer_words import (
     EDGE,
-    FILL,
-    LABEL,
     LAST,
     LETTER,
+    TEXT,
+    Languages,
+    languages_of,
+    word_pattern,
+)
+from sightline.scoring.mentions import (
+    ALONE,
+    FILL,
+    LABEL,
     LETTER_SIGN,
     LETTERS,
     MENTION,
-    TEXT,
     TEXT_SIGN,
-    Languages,
     Marked,
     Mention,
     Options,
@@ -50,7 +54,6 @@ from sightline.scoring.mentions import (
     inflected,
     joining,
     label_pattern,
-    languages_of,
     mark,
     mentions_of,
     plain_text,
@@ -60,7 +63,6 @@ from sightline.scoring.mentions import (
     sentence_around,
     sentences_of,
     stands_alone,
-    word_pattern,
 )
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.text import normalised
@@ -376,7 +378,9 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         sentence, start = sentence_around(text, label.start())
         if "would" in label[0] and re.search(r"(?i)\bif\b", sentence[: label.start() - start]):
             continue
-        if word_pattern(r"(?:{denied_before}|\b(?:whether|if|ob)\b)\s*(?:{articles}\s*)?$", languages).search(sentence[: label.start() - start]):
+        if word_pattern(r"(?:{denied_before}|\b(?:whether|if|ob)\b)\s*(?:{articles}\s*)?$", languages).search(
+            sentence[: label.start() - start]
+        ):
             continue  # 'No se trata de B'
         turned = re.split(r"[,;，；]|\b(?:but|aber|mais|pero|но)\b", sentence[: label.start() - start])[-1]
         if word_pattern("{tentative}", languages).search(turned):
@@ -547,7 +551,9 @@ def _restated(marked: Marked, options: Options, question: str) -> list[_Statemen
     if rival or len(named) != 1 or len(shared) < 0.5 * len(asked) or unsure.search(clause):
         return []
     start = marked.text.index(sentence)
-    turn = word_pattern("{turns}|{revises}|지만", marked.languages).search(marked.text, start + sentence.index(clause))
+    turn = word_pattern("{turns}|{revises}|지만", marked.languages).search(
+        marked.text, start + sentence.index(clause)
+    )
     if any(other - named for _, other, _, _ in held[at + 1 :]) and turn:
         return []  # 'The coat looks blue, but it is green'
     if set(inflected(MENTION.sub(" ", sentence), options, question, marked.languages)) - named:
@@ -556,7 +562,8 @@ def _restated(marked: Marked, options: Options, question: str) -> list[_Statemen
 
 
 _ASKED_KIND = re.compile(
-    r"(?i)\b(?:what|which|welche[rsnm]?|quel(?:le)?s?|qué|cuál|как(?:ой|ая|ое|ие|ого|ую|им|ом))\s+(?:is |are )?\w+"
+    r"(?i)\b(?:what|which|welche[rsnm]?|quel(?:le)?s?|qué|cuál|как(?:ой|ая|ое|ие|ого|ую|им|ом))"
+    r"\s+(?:is |are )?\w+"
 )
 """The kind of thing that a question asks for: 'which colour'."""
 _SPACED = re.compile(r"[^\W\d_]\s+[^\W\d_]")
@@ -652,7 +659,9 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
             return Choice(None, "several", ", ".join(shown))
         if marked.is_open or is_hedged(sentence, last, marked.languages):
             return Choice(None, "none")
-        if rank == "option" and set(inflected(sentence, options, question, marked.languages)) - {last.position}:
+        if rank == "option" and set(inflected(sentence, options, question, marked.languages)) - {
+            last.position
+        }:
             return Choice(None, "several", quoted(_readable(sentence, options)))
         return Choice(last.position, rank, quoted(_readable(sentence, options)))
     for sentence in sentences_of(marked.text) if not marked.is_open and not by_chance else []:

@@ -13,8 +13,17 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sightline.scoring.answer_words import (
+    TEXT,
+    word_lists,
+)
 from sightline.scoring.chosen import is_hedged, read_choice
-from sightline.scoring.mentions import TEXT, mark, mentions_of, prepared_options, sentences_of, word_lists
+from sightline.scoring.mentions import (
+    mark,
+    mentions_of,
+    prepared_options,
+    sentences_of,
+)
 from sightline.scoring.text import normalised
 
 

@@ -3,119 +3,39 @@
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
-from importlib.resources import files
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from string import ascii_uppercase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sightline.scoring.text import INVISIBLE, lexicon, normalised, ungrouped
+from sightline.scoring.answer_words import (
+    AT_END,
+    AT_START,
+    CASED,
+    EDGE,
+    LAST,
+    LETTER,
+    TEXT,
+    TOKEN,
+    Languages,
+    expanded,
+    languages_of,
+    phrases,
+    places_of,
+    simplified,
+    word_lists,
+    word_pattern,
+    words_of,
+)
+from sightline.scoring.text import INVISIBLE, normalised, ungrouped
 
 LETTERS = ascii_uppercase
 """The letters of options in the order shown; options after Z have none."""
 
-# -- The words of each language: `answer_words.toml`
-
-EDGE = "A-Za-z0-9_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff\u1e00-\u1eff"
-_CASED = re.compile(f"[{EDGE}]")
-# EDGE has both cases; `re` takes a millisecond to compile these ranges for any case.
-_AT_START, _AT_END = f"(?<!(?-i:[{EDGE}]))", f"(?!(?-i:[{EDGE}]))"
-"""Signs next to which a word of a script with blanks goes on; Chinese, Japanese and Korean signs do not."""
-
-_LATIN = ("en", "de", "fr", "es")
-TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
-
-Languages = tuple[str, ...]
-
-
-@cache
-def word_lists() -> Mapping[str, Mapping[str, Sequence[Any]]]:
-    """The words by language and name of their list; of ordinals the forms of each."""
-    text = (files(__package__) / "answer_words.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text.replace("ё", "е"))
-
-
-@cache
-def words_of(name: str, languages: Languages | None = None) -> frozenset[str]:
-    chosen = (
-        word_lists() if languages is None else {language: word_lists()[language] for language in languages}
-    )
-    return frozenset(
-        word
-        for lists in chosen.values()
-        for one in lists.get(name, ())
-        for word in ((one,) if isinstance(one, str) else one)
-    )
-
-
-_OF_ANY_LANGUAGE = lexicon(
-    """ordinals last ones listed verdicts images pronouns descriptions true false assents openers dissents
-    doubts claims holds wrong"""
-)
-"""Lists whose words say little about the language of a text."""
-
-
-@cache
-def _vocabulary(language: str) -> frozenset[str]:
-    return frozenset(
-        part
-        for name, words in word_lists()[language].items()
-        if name not in _OF_ANY_LANGUAGE
-        for word in words
-        for part in word.split()
-    )
-
-
-def languages_of(text: str) -> Languages:
-    """The languages of a text: by its scripts, and of Latin words those that know the most of them."""
-    found = []
-    if re.search(r"[\u3040-\u30ff]", text):
-        found.append("ja")
-    elif re.search(r"[\u3400-\u9fff]", text):
-        found.append("zh")
-    if re.search(r"[\uac00-\ud7af]", text):
-        found.append("ko")
-    if re.search(r"[\u0400-\u04ff]", text):
-        found.append("ru")
-    words = set(re.findall(r"[a-z\u00df-\u024f]{2,}", text[:4000].casefold()))
-    known = {language: len(words & _vocabulary(language)) for language in _LATIN}
-    most = max(known.values())
-    if words and (most or not found):
-        found += [language for language in _LATIN if known[language] >= 0.7 * most]
-    return tuple(found or ["en"])
-
-
-@cache
-def _phrases(words: frozenset[str]) -> str:
-    """A pattern of any of the phrases, the longest first; '(?!)' for none."""
-    between: dict[tuple[str, str], list[str]] = {}
-    for word in sorted(words, key=lambda one: (-len(one), one)):
-        start = _AT_START if word != "n't" and _CASED.match(word) else ""
-        end = _AT_END if _CASED.match(word[-1]) else ""
-        part = r"\s+".join(map(re.escape, word.split())).replace("'", "['’]")
-        between.setdefault((start, end), []).append(part)
-    parts = [f"{start}(?:{'|'.join(found)}){end}" for (start, end), found in between.items()]
-    return f"(?:{'|'.join(parts)})" if parts else "(?!)"
-
-
-_LIST = re.compile(r"\{([a-z_]+)\}")
-
-
-@cache
-def word_pattern(form: str, languages: Languages) -> re.Pattern[str]:
-    """Compile a pattern in which `{name}` stands for the words of a list, and `{M}` for a mention."""
-    form = _LIST.sub(lambda found: _phrases(words_of(found[1], languages)), form)
-    form = form.replace("{M}", f"(?-i:[{LETTER}-{LAST}])")
-    return re.compile(form, re.IGNORECASE)
-
-
 # -- The options of a question
 
-LETTER, TEXT, LAST = "\ue000", "\ue400", "\ue7ff"
-"""Signs of mentions: of letters from U+E000, of texts from U+E400, in the order of the options."""
 MENTION = re.compile(f"[{LETTER}-{LAST}]")
 LETTER_SIGN, TEXT_SIGN = f"[{LETTER}-\ue3ff]", f"[{TEXT}-{LAST}]"
 _APOSTROPHE = "\ue801"
@@ -130,6 +50,7 @@ _LATEX = {
     "\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·",
     "\\Omega": "Ω",
 }  # fmt: skip
+_RAISED = re.compile(r"(?<=[A-Za-z)])[\^_]\{?(-?\d+)\}?(?!\w)|(?<=[A-Z][a-z])_(\d)|(?<=[A-Z])_\{?(\d+)\}?")
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
 _REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
 _OWN_LABEL = re.compile(
@@ -138,22 +59,6 @@ _OWN_LABEL = re.compile(
 _WORD = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
 _FORMULA = re.compile(r"[=^+*/<>|\\-]")
-
-
-_IN_FULL = {
-    "n't": " not",
-    "'re": " are",
-    "it's": "it is",
-    "he's": "he is",
-    "she's": "she is",
-    "that's": "that is",
-}
-_CONTRACTED = re.compile(r"(?:n't|'re|\b(?:it|he|she|that)'s)\b", re.IGNORECASE)
-
-
-def expanded(text: str) -> str:
-    """A text without contractions: 'it is not' of 'it isn't'."""
-    return _CONTRACTED.sub(lambda found: _IN_FULL[found[0].casefold()], text)
 
 
 _SUPPOSED = re.compile(r"(?:では|じゃ)ないか(?=と|な|。|$)")
@@ -170,7 +75,7 @@ _POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
 """Polite forms of Japanese and Korean, as in most responses, and their plain ones, as in most options."""
 
 
-_ONE_SPELLING = str.maketrans("’ёЁ", "'еЕ")
+_ONE_SPELLING = str.maketrans("’ёЁ−", "'еЕ-")
 
 
 def plain_text(text: str) -> str:
@@ -185,22 +90,9 @@ def plain_text(text: str) -> str:
     previous = "" if _MARKUP_SIGN.search(folded) else folded
     while previous != folded:
         previous, folded = folded, _MARKUP.sub(lambda found: found[1] or "", folded)
+    if "^" in folded or "_" in folded:  # '²' is folded to '2', too
+        folded = _RAISED.sub(lambda found: found[1] or found[2] or found[3], folded)
     return _REPEATED.sub(r"\1", ungrouped(folded)).strip()
-
-
-_SIMPLIFIED = str.maketrans(
-    "圖張這個們為與對錯誤確實選項沒無麼嗎後邊裡裏來說話時間車門開關電視機場紅綠藍黃貓鳥魚馬過還會應該業證數學寫讀書畫風買賣頭髮臉鏡褲長寬雙條隻檯臺國員歲歡樂醫藥術線"
-    "點從當動態勢變標誌識讓請問題號碼壓縮發現見觀聽聲聯網紙結構經濟總計論據準備獎蘋氣拋單雲樹葉橋樓陽霧雞鴨豬龍蟲飛師傘帶裝飾鐘錶錄東廠廣庫廳園圓環藝護愛憂傷驚訝憤樣"
-    "種類處歷產農礦銀鐵銅鋼塊鏈錢價貨質貴賽體腦腳剛幾兩萬億歐亞韓漢語詞譯義節約禮廢積極壞輕遠較適則",
-    "图张这个们为与对错误确实选项没无么吗后边里里来说话时间车门开关电视机场红绿蓝黄猫鸟鱼马过还会应该业证数学写读书画风买卖头发脸镜裤长宽双条只台台国员岁欢乐医药术线"
-    "点从当动态势变标志识让请问题号码压缩发现见观听声联网纸结构经济总计论据准备奖苹气抛单云树叶桥楼阳雾鸡鸭猪龙虫飞师伞带装饰钟表录东厂广库厅园圆环艺护爱忧伤惊讶愤样"
-    "种类处历产农矿银铁铜钢块链钱价货质贵赛体脑脚刚几两万亿欧亚韩汉语词译义节约礼废积极坏轻远较适则",
-)  # fmt: skip
-"""The frequent signs of traditional Chinese, and their simplified forms."""
-
-
-def simplified(text: str) -> str:
-    return text.translate(_SIMPLIFIED)
 
 
 def _without_accents(text: str) -> str:
@@ -266,7 +158,7 @@ class Options:
         return self._denied_pair()
 
     def _denied_pair(self) -> Mapping[int, bool]:
-        """Two options of which one is the other with a denial: 'mask' and 'no mask', 戴了 and 没戴, 있다 and 없다."""
+        """Two options of which one denies the other: 'mask' and 'no mask', 戴了 and 没戴."""
         if len(self.texts) != 2:
             return {}
         plain, denied = zip(*(_without_denial(text) for text in self.texts), strict=True)
@@ -295,7 +187,9 @@ class Options:
     def are_names(self) -> bool:
         """Whether each option is a first name and a surname, and no two have one in common."""
         words = [word.casefold() for words in self.content for word in words]
-        capital = all(text[:1].isupper() and word[:1].isupper() for text in self.texts for word in text.split()[-1:])
+        capital = all(
+            text[:1].isupper() and word[:1].isupper() for text in self.texts for word in text.split()[-1:]
+        )
         return capital and all(len(words) == 2 for words in self.content) and len(set(words)) == len(words)
 
     @cached_property
@@ -327,8 +221,10 @@ class Options:
                 parts.append((len(text), position, _searched_text(bare[position])))
             else:
                 parts.append((len(text), position, _searched_text(self.normalised[position])))
+            if "=" in text and len(text) > 2:
+                parts.append((len(text), position, _formula(text)))
         parts += [
-            (0, i, rf"{_AT_START}(?<![.:\-])(?<!\d,){re.escape(n)}(?![\d]|[.,:]\d)")
+            (0, i, rf"{AT_START}(?<![.:\-])(?<!\d,){_number(n)}(?![\d]|[.,:]\d){_unit(self.texts[i])}")
             for i, n in enumerate(self.numbers)
         ]
         parts.sort(key=lambda part: -part[0])
@@ -361,6 +257,7 @@ class Options:
         for texts, sought in (
             (self.texts, plain),
             (folded, bare.casefold()),
+            ([_compact(text) for text in self.texts], _compact(plain) if re.search("[=^+]", plain) else ""),
             (self.normalised, normalised(expanded(plain))),
         ):
             if sought and (same := _equal(texts, sought)):
@@ -378,7 +275,7 @@ class Options:
         short = len(text) == 1 and (not text.isalpha() or text.upper() in self.letters)
         if not 1 <= len(words) <= 4 or short or all(word in common or word.isdigit() for word in words):
             return []
-        blank = " " if _CASED.search(text) or len(text) < 2 else ""
+        blank = " " if CASED.search(text) or len(text) < 2 else ""
         held = [
             position
             for position, option in enumerate(self.normalised)
@@ -391,7 +288,16 @@ _DENIALS = re.compile(
     r"(?:没有|沒有|没|沒|不|未|无|無|非)(?=.)|\b(?:not|no|nicht|kein\w*|pas|aucune?|не|нет|sin)\s|^un(?=\w{3})"
     r"|(?:지|이|가)?\s*(?:않|아니|아님)\S*|ではない|じゃない|(?<=て)いない"
 )
-_DENIED_VERB = {"없": "있", "ない": "ある", "無": "有", "无": "有", "没有": "有", "沒有": "有", "なし": "あり", "いない": "いる"}
+_DENIED_VERB = {
+    "없": "있",
+    "ない": "ある",
+    "無": "有",
+    "无": "有",
+    "没有": "有",
+    "沒有": "有",
+    "なし": "あり",
+    "いない": "いる",
+}
 _ENDING = re.compile(r"^已|[了着著过的]|(?:이|한|하는)?(?:다|음|함|임)$|(?:である|いる|だ)$")
 
 
@@ -403,6 +309,10 @@ def _without_denial(text: str) -> tuple[str, bool]:
             return _ENDING.sub("", plain + text[len(denied) :]), True
     bare, count = _DENIALS.subn("", text)
     return _ENDING.sub("", bare).strip(), count == 1
+
+
+def _compact(text: str) -> str:
+    return re.sub(r"[\s.]", "", text)
 
 
 def _equal(texts: Sequence[str], sought: str) -> list[int]:
@@ -421,7 +331,26 @@ def _without_article(text: str) -> str:
 
 def _formula(text: str) -> str:
     """The pattern of a text that is told from another option by its signs only."""
-    return r"(?<![\w=^+*/-])" + r"\s*".join(re.escape(part) for part in text.split()) + r"(?![\w^])"
+    parts = re.findall(r"\w+|[^\w\s]", text)
+    return r"(?<![\w=^+*/-])" + r"\s*".join(map(re.escape, parts)) + r"(?!\s*[-+*/^(]|[\w^])"
+
+
+def _unit(text: str) -> str:
+    """The pattern of the unit of one letter behind a number, no letter of an option: 'A' of '1.5 A'."""
+    found = re.search(r"\d\s*([A-ZАВС])$", text)
+    return rf"(?:\s*[{found[1]}{found[1].translate(_LOOK_ALIKE)}](?!\w))?" if found else ""
+
+
+_LOOK_ALIKE = str.maketrans("АВСABC", "ABCАВС")
+
+
+def _number(text: str) -> str:
+    """The pattern of a number in any spelling: '119', '119.00' and '119,00' are one."""
+    whole, _, decimals = text.replace(",", ".").partition(".")
+    if not ((whole.lstrip("-").isdigit() and decimals.isdigit()) or not decimals) or ":" in text:
+        return re.escape(text)
+    decimals = decimals.rstrip("0")
+    return rf"{re.escape(whole)}[.,]{decimals}0*" if decimals else rf"{re.escape(whole)}(?:[.,]0+)?"
 
 
 def _searched_text(text: str) -> str:
@@ -431,13 +360,13 @@ def _searched_text(text: str) -> str:
     for previous, word in pairwise(words):
         # A unit may stand at its number: '6Ω' is '6 Ω'.
         pattern += (r"[\s\W_]{0,3}" if previous[-1].isdigit() else r"[\s\W_]{1,3}(?:(?:an?|the)\s+)?") + word
-    start = rf"{_AT_START}(?<!\w-)(?:{_phrases(words_of('articles'))}\s*)?" if _CASED.match(text[0]) else ""
+    start = rf"{AT_START}(?<!\w-)(?:{phrases(words_of('articles'))}\s*)?" if CASED.match(text[0]) else ""
     if re.match(r"[\d.-]", text):
-        start = rf"{_AT_START}(?<![.:\-])(?<!\d,)"
-    end = rf"{_AT_END}(?![.,:]\d|['’]s\b)" if _CASED.match(text[-1]) else ""
+        start = rf"{AT_START}(?<![.:\-])(?<!\d,)"
+    end = rf"{AT_END}(?![.,:]\d|['’]s\b)" if CASED.match(text[-1]) else ""
     if re.search(r"[a-z]{3}$", text):
         end = r"(?:e?s)?" + end  # a plural
-    if len(text) == 1 and not _CASED.match(text):
+    if len(text) == 1 and not CASED.match(text):
         # One sign of Chinese or Japanese is a word only where nothing of a word stands beside it.
         start, end = (
             r"(?:(?<=[是为は:：「『“\"'«\u3041-\u309f])|(?<![^\W_]))",
@@ -522,17 +451,6 @@ def _with_digits(text: str, languages: Languages) -> str:
     return word_pattern("{numbers}", languages).sub(
         lambda found: str(numbers.get(found[0].casefold(), found[0])), text
     )
-
-
-@cache
-def places_of(name: str, languages: Languages) -> Mapping[str, int]:
-    """The place of each word, or of the forms of one, in the list of its language: of numbers the number."""
-    return {
-        word: place
-        for language in languages
-        for place, one in enumerate(word_lists()[language].get(name, ()))
-        for word in ((one,) if isinstance(one, str) else one)
-    }
 
 
 def is_open(text: str) -> bool:
@@ -799,14 +717,16 @@ def alike(word: str, other: str) -> bool:
     shared = max(4, min(len(word), len(other)) - 2)
     if word == other or (len(word) > 3 and len(other) > 3 and word[:shared] == other[:shared]):
         return True
-    return len(word) == len(other) == 4 and word[:3] == other[:3] and {word[3], other[3]} <= {"o", "a"}  # rojo, roja
+    return (
+        len(word) == len(other) == 4 and word[:3] == other[:3] and {word[3], other[3]} <= {"o", "a"}
+    )  # rojo, roja
 
 
 def inflected(sentence: str, options: Options, question: str, languages: Languages) -> list[int]:
     """The options whose words a sentence holds in their order, in any form ('einen Waschbären').
 
-    A sentence with a denial is only an option with one. Words of another kind ('surrealistisch' for 'Surrealismus')
-    count if no option has the form that stands there, and so does a surname.
+    A sentence with a denial is only an option with one. Words of one stem ('surrealistisch', 'Surrealismus')
+    and surnames count where no option has the form that stands there.
     """
     denies = word_pattern("{denies}|{denied_before}", languages)
     denied = len(denies.findall(sentence))
@@ -826,11 +746,19 @@ def inflected(sentence: str, options: Options, question: str, languages: Languag
         return found
     if options.are_names:
         surnames = [(position, words[-1].casefold()) for position, words in may_be]
-        return [position for position, name in surnames if any(alike(name, word.casefold()) for word in stated)]
-    if len(stated) > 3 and not any(alike(word, one.casefold()) for word in asked if len(word) > 3 for one in stated):
+        return [
+            position for position, name in surnames if any(alike(name, word.casefold()) for word in stated)
+        ]
+    if len(stated) > 3 and not any(
+        alike(word, one.casefold()) for word in asked if len(word) > 3 for one in stated
+    ):
         return []
     held = {
-        position: [any(_akin(word, one, languages) for one in stated) for word in words if word.casefold() not in same]
+        position: [
+            any(_akin(word, one, languages) for one in stated)
+            for word in words
+            if word.casefold() not in same
+        ]
         for position, words in may_be
     }
     some = [position for position, words in held.items() if any(words)]
@@ -838,7 +766,7 @@ def inflected(sentence: str, options: Options, question: str, languages: Languag
 
 
 def _akin(word: str, other: str, languages: Languages) -> bool:
-    """Whether two words are of one stem: 'Surrealismus' and 'surrealistisch', not the names 'Niger' and 'Nigeria'."""
+    """Whether two words are of one stem: 'Surrealismus' and 'surrealistisch', not 'Niger' and 'Nigeria'."""
     if "en" in languages and word[0].isupper() and other[0].isupper():
         return word == other
     word, other = word.casefold(), other.casefold()

@@ -7,21 +7,23 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from sightline.scoring.mentions import (
+from sightline.scoring.answer_words import (
     EDGE,
     Languages,
-    Options,
-    content_of,
     languages_of,
     places_of,
+    word_lists,
+    word_pattern,
+    words_of,
+)
+from sightline.scoring.mentions import (
+    Options,
+    content_of,
     plain_text,
     quoted,
     sentences_of,
     shared_words,
     tokens_of,
-    word_lists,
-    word_pattern,
-    words_of,
 )
 from sightline.scoring.text import lexicon
 

@@ -18,27 +18,29 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from sightline.scoring.mentions import (
-    FILL,
+from sightline.scoring.answer_words import (
     TOKEN,
     Languages,
+    expanded,
+    languages_of,
+    simplified,
+    word_pattern,
+    words_of,
+)
+from sightline.scoring.mentions import (
+    FILL,
     Marked,
     Options,
     alike,
     content_of,
-    expanded,
     is_open,
     label_pattern,
-    languages_of,
     plain_text,
     quoted,
     sentence_around,
     sentences_of,
     shared_words,
-    simplified,
     tokens_of,
-    word_pattern,
-    words_of,
 )
 from sightline.scoring.text import lexicon
 
@@ -229,7 +231,10 @@ def restated(response: str, options: Options, question: str) -> Said | None:
     question = question[: at + 1] if (at := max(question.find("?"), question.find("？"))) >= 0 else question
     sentences = [part for part in sentences_of(plain) if not part.rstrip().endswith(("?", "？"))]
     asked, languages = content_of(question), languages_of(f"{question} {plain}")
-    if _PERSON & asked and (nobody := next((i for i, one in enumerate(sentences) if _NOBODY.search(one)), None)) is not None:
+    if (
+        _PERSON & asked
+        and (nobody := next((i for i, one in enumerate(sentences) if _NOBODY.search(one)), None)) is not None
+    ):
         sentences[nobody] = _NOBODY.sub("not a person", sentences[nobody])
     question_denies = word_pattern("{denies}", languages).search(_A_NOT_A.sub("", question))
     if not asked or not sentences or question_denies:
@@ -243,9 +248,13 @@ def restated(response: str, options: Options, question: str) -> Said | None:
             yes = _predicate_at_end(question, sentences, language)
             return None if yes is None else Said(yes, quoted(" ".join(sentences)))
     said = _in_its_words(question, sentences, asked, languages) or _by_pronoun(question, sentences, languages)
-    if said is None and (end := word_pattern(r".*(?:{concludes})\s+(?!that\b)", languages).search(sentences[-1])):
+    if said is None and (
+        end := word_pattern(r".*(?:{concludes})\s+(?!that\b)", languages).search(sentences[-1])
+    ):
         concluded = [sentences[-1][end.end() :]]
-        said = _in_its_words(question, concluded, asked, languages) or _by_pronoun(question, concluded, languages)
+        said = _in_its_words(question, concluded, asked, languages) or _by_pronoun(
+            question, concluded, languages
+        )
     return said
 
 
@@ -254,7 +263,8 @@ def _verdict(question: str, sentences: Sequence[str], languages: Languages) -> S
     if word_pattern("{false}", languages).search(question):
         return None
     verdict = r"(?P<no>{wrong}|{false})|(?P<yes>{holds}|{true})"
-    form = rf"{{claims}}(?:[\s,]*(?:{{links}}|{{carries}}|{{concludes}}|{{denies}}|proposée?|ist|gegebene)){{0,5}}[\s,]*(?:{verdict})"
+    between = r"(?:[\s,]*(?:{links}|{carries}|{concludes}|{denies}|proposée?|ist|gegebene)){0,5}[\s,]*"
+    form = rf"{{claims}}{between}(?:{verdict})"
     of_adjective = r"|(?<![^\W\d_])(?P<not>{wrong})\s+{claims}"
     pattern = word_pattern(form + of_adjective, languages)
     unsure = word_pattern("{unsure}|{tentative}", languages)
@@ -262,7 +272,9 @@ def _verdict(question: str, sentences: Sequence[str], languages: Languages) -> S
     said = set()
     for sentence, match in found:
         yes, tail = match["yes"] is not None, sentence[match.end() :].strip(" .!。的")
-        if set(tokens_of(sentence)) & (_LIMITS | {"would"}) or word_pattern("{turns}", languages).search(tail):
+        if set(tokens_of(sentence)) & (_LIMITS | {"would"}) or word_pattern("{turns}", languages).search(
+            tail
+        ):
             return None
         between = sentence[match.start() : match.start("yes" if yes else "no")] if not match["not"] else ""
         denied = word_pattern("{denies}", languages).search(between)
@@ -293,19 +305,28 @@ def _in_its_words(
         if _NOT_ONLY.search(sentence):
             return None
         whole = shared_words(asked, sentence) >= 0.75 * len(asked)
-        whole = whole or any(denies.search(one) and _repeats(question, one, languages) for one in clauses)
+        whole = whole or any(
+            denies.search(one) and _repeats(question, one, languages, denied=True) for one in clauses
+        )
         if _THERE_IS.search(question) and _places(_without_image(sentence, languages)) - _places(question):
             return None  # 'There is no dog on the sofa.'
         return Said(False, quoted(sentence)) if whole else None
     parts = [sentence, *re.split(r"[,，;:]", sentence)]
+    if any(
+        (one := _assents().get(_MARKS.sub(" ", part.casefold()).strip())) and not one.yes for part in parts
+    ):
+        return None  # 'On the contrary, the door is open.'
     if denies.search(sentence) or not any(_repeats(question, part, languages) for part in parts):
         return None
     return Said(True, quoted(sentence))
 
 
-_NOT_ONLY = re.compile(r"\b(?:not (?:only|just)|nicht nur|pas (?:que|seulement)|no (?:solo|sólo)|не только)\b", re.IGNORECASE)
+_NOT_ONLY = re.compile(
+    r"\b(?:not (?:only|just)|nicht nur|pas (?:que|seulement)|no (?:solo|sólo)|не только)\b", re.IGNORECASE
+)
 _NOT_SAID = re.compile(
-    r"\b(?:(?:would|could|can|do)(?:n't| not)|cannot) (?:say|claim|call|be sure)|\b(?:würde|kann) .*nicht (?:sagen|behaupten)"
+    r"\b(?:(?:would|could|can|do)(?:n't| not)|cannot) (?:say|claim|call|be sure)"
+    r"|\b(?:würde|kann) .*nicht (?:sagen|behaupten)"
     r"|\b(?:dirais|peut) pas (?:dire)?|\bno (?:diría|se puede decir)|\bне сказал|\bнельзя сказать",
     re.IGNORECASE,
 )
@@ -319,53 +340,61 @@ _PLACES = lexicon(
 
 
 _THERE_IS = re.compile(
-    r"^\W*(?:(?:is|are|was|were) there|(?:can|do) you (?:see|find)|gibt es|sieht man|y a-t-il|est-ce qu'il y a|voit-on"
+    r"^\W*(?:(?:is|are|was|were) there|(?:can|do) you (?:see|find)|gibt es|sieht man|y a-t-il"
+    r"|est-ce qu'il y a|voit-on"
     r"|hay|se ven?|есть ли|имеется ли|имеются ли|вид(?:ен|на|но|ны) ли)\b|\bzu (?:sehen|erkennen|finden)\W*$"
     r"|^\W*(?:is|are) (?:an?|any|some)\b.*\b(?:visible|present|shown|depicted)\b",
     re.IGNORECASE,
 )
 """A question whether something is there."""
-_SEEN = lexicon("""visible present shown depicted see seen find found there sehen erkennen finden vorhanden gibt
-    voit voyez hay ve ven aparece видно есть имеется""")
+_SEEN = lexicon(
+    """visible present shown depicted see seen find found there sehen erkennen finden vorhanden gibt voit
+    voyez hay ve ven aparece видно есть имеется"""
+)
 _OF = lexicon("of with from von mit des d de du avec con из с") | _PLACES
 _INDEFINITE = lexicon("a an ein eine einen einem einer un une una des")
-_PASSED = lexicon("""seem seems appear appears looks indeed also therefore so thus hence currently now still already both
-    scheint scheinen also auch tatsächlich daher somit damit noch gerade derzeit eindeutig deutlich wahrscheinlich höchstwahrscheinlich vermutlich offensichtlich sehr very bien donc aussi
-    clairement semble semblent effectivement actuellement también sí claramente parece parecen efectivamente
-    probablement probablemente вероятно действительно значит также сейчас явно похоже""")
-_SOME = lexicon("""some most many few several half einige manche meisten mehrere certains certaines plupart plusieurs
-    algunos algunas mayoría varios некоторые большинство многие несколько""")
-_LIMITS = lexicon("""only almost nearly partly half toy fake painted sometimes until unless except nur fast kaum halb
-    teilweise presque seulement partiellement sauf sólo solo casi parcialmente excepto только почти частично кроме
-    if when whenever wenn falls sofern si quand lorsque cuando если когда""")
+_PASSED = lexicon(
+    """seem seems appear appears looks indeed also therefore so thus hence currently now still already both
+    scheint scheinen also auch tatsächlich daher somit damit noch gerade derzeit eindeutig deutlich
+    wahrscheinlich höchstwahrscheinlich vermutlich offensichtlich sehr very bien donc aussi clairement
+    semble semblent effectivement actuellement también sí claramente parece parecen efectivamente
+    probablement probablemente вероятно действительно значит также сейчас явно похоже"""
+)
+_SOME = lexicon(
+    """some most many few several half einige manche meisten mehrere certains certaines plupart plusieurs
+    algunos algunas mayoría varios некоторые большинство многие несколько"""
+)
+_LIMITS = lexicon(
+    """only almost nearly partly half toy fake painted sometimes until unless except nur fast kaum halb
+    teilweise presque seulement partiellement sauf sólo solo casi parcialmente excepto только почти
+    частично кроме if when whenever wenn falls sofern si quand lorsque cuando если когда"""
+)
 
 
-def _repeats(question: str, sentence: str, languages: Languages) -> bool:
-    """Whether a sentence states what a question asks: its words, in their order, and the same places."""
+def _repeats(question: str, sentence: str, languages: Languages, *, denied: bool = False) -> bool:
+    """Whether a sentence states what a question asks: its words, in their order, and the same places.
+
+    A denial may leave out where: 'There is no dog.' denies 'Is there a dog on the bed?'
+    """
     common, asked = words_of("common", languages), tokens_of(_without_image(question, languages))
     there_is = _THERE_IS.search(question) is not None
     kept = [i for i, word in enumerate(asked) if word not in common and not (there_is and word in _SEEN)]
     stated = tokens_of(sentence)
     at = [next((i for i, other in enumerate(stated) if alike(asked[k], other)), -1) for k in kept]
     missing = [k for k, place in zip(kept, at, strict=True) if place < 0]
-    if missing and not _may_be_left_out(asked, missing, kept, there_is=there_is):
+    if missing and not _may_be_left_out(asked, missing, kept, anywhere=there_is and denied):
+        # 'The triangles are congruent.' for 'Are the two triangles congruent?'
+        where = dict(zip(kept, at, strict=True))
         heads = [k + 1 if k + 1 not in missing else k + 2 for k in missing]
-        places = dict(zip(kept, at, strict=True))
-        if any(
-            places.get(k, -1) < 1 or k == kept[-1] or stated[places[k] - 1] not in _DEFINITE | {"both", "beiden"}
-            for k in heads
-        ) or any(asked[k] in _PLACES for k in missing):
+        known = [where.get(k, -1) > 0 and k != kept[-1] and stated[where[k] - 1] in _DEFINITE for k in heads]
+        if not all(known) or any(asked[k] in _PLACES for k in missing):
             return False
     found = [place for place in at if place >= 0]
-    passed = common | _PASSED | _AUXILIARIES | words_of("articles") | words_of("pronouns") | _PLACES | set(asked)
-    between = [word for word in stated[min(found) : max(found)] if word not in passed] if found else []
-    if any(word[-2:] != "ly" and not any(alike(word, one) for one in asked) for word in between):
-        first = next(i for i in range(min(found), max(found)) if stated[i] in between)
-        if stated[first - 1] not in _INDEFINITE or not there_is and stated[max(found)] not in stated[first : first + 4]:
-            return False
+    if found and _parts(stated, min(found), max(found), asked, common, there_is=there_is):
+        return False
     if not found or _LIMITS & set(stated) - set(asked) or (not there_is and _SOME & set(stated) - set(asked)):
         return False
-    if not missing and not _in_order(found, asked, kept, languages) or missing and found != sorted(found):
+    if (not missing and not _in_order(found, asked, kept, languages)) or (missing and found != sorted(found)):
         return False
     if len(stated) > 2 * len(tokens_of(question)) + 4 and not there_is:
         return False
@@ -382,13 +411,40 @@ def _repeats(question: str, sentence: str, languages: Languages) -> bool:
     return here and all(any(alike(word, other) for word in asked) for other in more)
 
 
-def _may_be_left_out(asked: Sequence[str], missing: Sequence[int], kept: Sequence[int], *, there_is: bool) -> bool:
-    """Whether words of a question only say which subject it is about: 'on the shelf' of 'Are the cups on the shelf full?'"""
+def _parts(
+    stated: Sequence[str],
+    first: int,
+    last: int,
+    asked: Sequence[str],
+    common: frozenset[str],
+    *,
+    there_is: bool,
+) -> bool:
+    """Whether words part those of the question, which may then be of two things: 'the shop next door'."""
+    passed = common | _PASSED | _AUXILIARIES | words_of("articles") | words_of("pronouns") | _PLACES
+    more = [
+        i
+        for i in range(first, last)
+        if stated[i] not in passed
+        and stated[i][-2:] != "ly"
+        and not any(alike(stated[i], one) for one in asked)
+    ]
+    # 'is wearing a red hat'
+    described = bool(more) and stated[more[0] - 1] in _INDEFINITE and (there_is or last < more[0] + 4)
+    return bool(more) and not described
+
+
+def _may_be_left_out(
+    asked: Sequence[str], missing: Sequence[int], kept: Sequence[int], *, anywhere: bool
+) -> bool:
+    """Whether words only say which subject is meant: 'on the shelf' of 'Are the cups on the shelf full?'"""
     first, last = missing[0], missing[-1]
-    before = [word for word in asked[max(first - 3, 0) : first] if word not in words_of("articles") | _DEFINITE]
+    before = [
+        word for word in asked[max(first - 3, 0) : first] if word not in words_of("articles") | _DEFINITE
+    ]
     together = all(k in missing for k in kept if first <= k <= last)
     led = bool(before) and before[-1] in _OF and any(k < first for k in kept)
-    return together and led and (there_is or any(k > last for k in kept))
+    return together and led and (anywhere or any(k > last for k in kept))
 
 
 def _in_order(at: Sequence[int], asked: Sequence[str], kept: Sequence[int], languages: Languages) -> bool:
@@ -408,7 +464,11 @@ def _goes_on(stated: Sequence[str], at: int, languages: Languages) -> bool:
     if "en" not in languages or at + 1 >= len(stated):
         return False
     word = stated[at + 1]
-    return not (word in words_of("common") | _PLACES | words_of("pronouns") or word[-3:] == "ing" or word[-2:] in ("ed", "ly"))
+    return not (
+        word in words_of("common") | _PLACES | words_of("pronouns")
+        or word[-3:] == "ing"
+        or word[-2:] in ("ed", "ly")
+    )
 
 
 def _places(text: str) -> set[str]:
@@ -443,13 +503,22 @@ def _by_pronoun(question: str, sentences: Sequence[str], languages: Languages) -
 def _echo(question: str, clause: str, language: str) -> bool | None:
     """Whether a few words are the end of the question or deny it: 'Green.', 'Not green.'"""
     said, asked = tokens_of(expanded(clause)), tokens_of(re.split(r",\s", question)[0])
-    denials, passed = words_of("denies", (language,)), words_of("articles", (language,)) | {"yet", "noch", "encore"}
+    denials, passed = (
+        words_of("denies", (language,)),
+        words_of("articles", (language,)) | {"yet", "noch", "encore"},
+    )
     either = words_of("either", (language,)) & set(asked)
     if not said or len(said) > 4 or said[0] in _DEFINITE or either:
         return None
-    left = [word for word in said if word not in denials | passed]
+    left = [word for word in said if word not in denials | passed | words_of("true") | words_of("false")]
     content = [word for word in asked if word not in words_of("common")]
-    if not left or not content or len(left) > len(asked) - 2 or asked[-len(left) :] != left or left[-1] != content[-1]:
+    if (
+        not left
+        or not content
+        or len(left) > len(asked) - 2
+        or asked[-len(left) :] != left
+        or left[-1] != content[-1]
+    ):
         return None
     denied = sum(word in denials for word in said)
     return not denied if denied < 2 else None
@@ -467,7 +536,9 @@ _WOMEN = lexicon("woman women girl girls lady mother daughter queen actress")
 _PERSONS = _MEN | _WOMEN | lexicon("person people child children player players driver adult baby")
 
 
-_DEFINITE = lexicon("the this that these those der die das le la les l el los las his her their its my your")
+_DEFINITE = lexicon(
+    "both beiden the this that these those der die das le la les l el los las his her their its my your"
+)
 
 
 @lru_cache(maxsize=512)
@@ -498,15 +569,15 @@ def _other_words(question: str, sentence: str, language: str) -> bool | None:
     asked, start = parted
     said = [word.casefold() for word in TOKEN.findall(_CAN_NOT.sub("can not", expanded(sentence)))]
     pronouns, denials = words_of("pronouns", (language,)), words_of("denies", (language,))
-    if not said or (said[0] not in pronouns and language != "es"):
+    empty = words_of("common", (language,)) | words_of("articles") | _DEFINITE | _AUXILIARIES
+    content = [i for i, word in enumerate(asked) if word not in empty]
+    if not said or not content or (said[0] not in pronouns and language != "es"):
         return None
     pronoun = said.pop(0) if said[0] in pronouns else ""
     passed = denials | words_of("articles", (language,)) | {"ne", "n", "l", "d", "de"}
     if language == "en":
         passed |= _DO
-    passed |= _STILL
-    empty = words_of("common", (language,)) | words_of("articles") | _DEFINITE | _AUXILIARIES
-    content = [i for i, word in enumerate(asked) if word not in empty]
+    passed |= _STILL | _PASSED
     denied = sum(word in denials for word in said)
     matched: set[int] = set()
     more: list[int] = []
@@ -514,18 +585,19 @@ def _other_words(question: str, sentence: str, language: str) -> bool | None:
         at = next((i for i, other in enumerate(asked) if i not in matched and alike(word, other)), None)
         if at is not None:
             matched.add(at)
-        elif content and word in _ONE_OF and place >= len(said) - 2 or word == "en" and language == "fr":
+        elif (word in _ONE_OF and place == len(said) - 1) or (word == "en" and language == "fr"):
             matched.add(content[-1])  # 'She is not wearing one.'
-        elif word not in passed | _PASSED:
+        elif word not in passed:
             more.append(place)
     if more and (denied or not _tells_more(said, more, asked)):
         return None
     missing = [i for i in content if i not in matched]
     if denied and len(missing) > 1 and missing[-1] + 1 in matched and asked[missing[-1] - 1] in _INDEFINITE:
         missing.pop()  # 'not wearing a hat' is not wearing a red one
-    if not missing or len(missing) == len(content) or denied > 1:
-        return None
-    if language != "ru" and missing[0] != min((i for i in content if i >= start), default=-1):
+    subject = (
+        missing[0] if language == "ru" and missing else min((i for i in content if i >= start), default=-1)
+    )
+    if not missing or len(missing) == len(content) or denied > 1 or missing[0] != subject:
         return None
     # 'It is red.' leaves a part of 'Is the car big and red?' open.
     parts = words_of("either", (language,)) & set(asked)
@@ -540,7 +612,7 @@ _WITH = lexicon("of with de à mit aus con")
 
 
 def _tells_more(said: Sequence[str], more: Sequence[int], asked: Sequence[str]) -> bool:
-    """Whether words only describe a thing that the question leaves open: 'a red hat', 'un chapeau de paille'."""
+    """Whether words only describe what the question leaves open: 'a red hat', 'un chapeau de paille'."""
     first = more[0]
     if not _INDEFINITE & set(asked) or set(said) & _LIMITS or len(more) > 4:
         return False
@@ -575,12 +647,12 @@ def _is_subject(asked: Sequence[str], missing: Sequence[int], pronoun: str, lang
     return noun not in others.get(pronoun, frozenset())
 
 
-# In Chinese a predicate follows its subject, in Japanese and Korean it ends the clause: a clause states what the
-# question asks if it has its predicate, affirmed or denied, and no noun that the question has not.
+# In Chinese a predicate follows its subject, in Japanese and Korean it ends the clause. A clause states what
+# the question asks if it has its predicate, affirmed or denied, and no noun that the question has not.
 
 
 class _Predicate(NamedTuple):
-    """What a clause says of what: the rest of the clause, its predicate without endings, whether it is denied."""
+    """The predicate of a clause without endings, the rest of the clause, and whether it is denied."""
 
     rest: str
     predicate: str
@@ -595,7 +667,10 @@ _CJK_CLAUSES = {
 _BRACKETED = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _ASKS = re.compile(r"(?:[吗嗎呢か까]|나요|[가어아]요)$")
 _COMPARES = re.compile(r"比|より|보다|高于|低于|大于|小于|多于|少于|超过")
-_SUPPOSED = re.compile(r"如果|要是|假如|若是|不会说|有人说|もし|(?:れば|たら|なら)[、,]|とは言え|만약|(?:다|라|으)면\s|다고는|것은 아니")
+_SUPPOSED = re.compile(
+    r"如果|要是|假如|若是|不会说|有人说|もし|(?:れば|たら|なら)[、,]|とは言え"
+    r"|만약|(?:다|라|으)면\s|다고는|것은 아니"
+)
 _SIGN = re.compile(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7afA-Za-z0-9]")
 _FILLERS = re.compile(
     r"目前|此时|还|還|まだ|아직|の姿|已经|已經|已|东西|東西|现在|現在|应该|應該|其实|其實|实际上|明显|显然|的确|确实|確實|并|並|都|也|就|图中|圖中|图片中|画面中|"
@@ -604,13 +679,16 @@ _FILLERS = re.compile(
 
 
 def _predicate_at_end(question: str, sentences: Sequence[str], language: str) -> bool | None:
-    """Whether the clauses of Chinese, Japanese or Korean that have the predicate of the question affirm it."""
-    parts = [part.strip() for part in re.split(r"[。？?！!.\n]", _BRACKETED.sub("", question)) if part.strip()]
+    """Whether the clauses that have the predicate of the question affirm it, in zh, ja and ko."""
+    parts = [
+        part.strip() for part in re.split(r"[。？?！!.\n]", _BRACKETED.sub("", question)) if part.strip()
+    ]
     question = next((part for part in reversed(parts) if _ASKS.search(part)), parts[-1] if parts else "")
     asked = _PREDICATES[language](question)
     if asked is None or asked.denied:
         return None
-    words = word_pattern(r"^[\s]*(?:{concludes}|{pronouns}|{revises})[\s,，、]*", (language,))
+    lead = "{concludes}|{revises}" if language == "zh" else "{concludes}|{pronouns}|{revises}"
+    words = word_pattern(rf"^[\s]*(?:{lead})[\s,，、]*", (language,))
     unsure = word_pattern("{unsure}|{tentative}", (language,))
     found = set()
     for sentence in sentences:
@@ -620,7 +698,7 @@ def _predicate_at_end(question: str, sentences: Sequence[str], language: str) ->
             clause = words.sub("", _HEDGES[language].sub("", part.strip(" \t\n.。!！?？「」\"'")))
             if unsure.search(clause):
                 return None
-            said = _PREDICATES[language](clause)
+            said = _PREDICATES[language](_ZH_SOME.sub("", clause) if language == "zh" else clause)
             if said is not None and _same_predicate(said, asked, question, clause):
                 found.add(not said.denied)
     return found.pop() if len(found) == 1 else None
@@ -628,7 +706,8 @@ def _predicate_at_end(question: str, sentences: Sequence[str], language: str) ->
 
 _HEDGES = {
     "zh": re.compile(r"^(?:应该|應該|看来|显然|明显|的确|确实|其实)(?=.)|(?:的样子|呢|哦|喔|啊)$"),
-    "ja": re.compile(r"(?:よう|みたい|そう)(?:です|だ|に見えます)?$|(?:もの)?と(?:思われ|思い|考えられ|言え|判断でき|見られ)\w*$"),
+    "ja": re.compile(r"(?:よう|みたい|そう)(?:です|だ|に見えます)?$"
+        r"|(?:もの)?と(?:思われ|思い|考えられ|言え|判断でき|見られ)\w*$"),
     "ko": re.compile(r"\s*것(?:으로|이라고|처럼)?\s*(?:보입|판단됩|생각됩|추정됩|보여|같습|입)\S*$"),
 }  # fmt: skip
 
@@ -643,6 +722,8 @@ def _same_predicate(said: _Predicate, asked: _Predicate, question: str, clause: 
             return False
         rest = parted
     signs, asked_signs = _SIGN.findall(_FILLERS.sub("", rest)), _SIGN.findall(_FILLERS.sub("", question))
+    if not said.denied and not _begins_a_phrase(clause, question):
+        return False
     if signs and _COMPARES.search(question) and signs[0] != asked_signs[0]:
         return False
     in_order = iter(asked_signs)
@@ -653,28 +734,51 @@ def _same_end(said: str, asked: str, clause: str) -> str | None:
     """What stands before the predicate of a Chinese clause that ends as the question; None if it does not."""
     if len(said) <= 3 and said in asked and re.search(r"[了过過没沒不未无無]|^有$", clause):
         return ""  # '戴了', '没戴'
-    if len(said) > 3 and said[0] == asked.lstrip("的")[0] and said[-1] == asked[-1]:
-        return said
-    same = next((i for i, (one, other) in enumerate(zip(said[::-1], asked[::-1])) if one != other), min(len(said), len(asked)))
-    if same < 2 or (asked[-same - 1 :][0] == "的" and not re.search("[是在有能会]", said)):
+    asked = asked.lstrip("的")
+    if not said or not asked:
         return None
-    rest = re.sub(r"^(?:它|这|该|其)?是?", "", said[: len(said) - same])
-    led = rest or said[0] in "是在有能会可" or _ZH_DENIED.search(clause)
+    if len(said) > 3 and said[0] == asked[0] and said[-1] == asked[-1]:
+        return said
+    same = next(
+        (i for i, (one, other) in enumerate(zip(said[::-1], asked[::-1], strict=False)) if one != other),
+        min(len(said), len(asked)),
+    )
+    if same < 2 or asked[-same - 1 :][0] == "的":
+        return None
+    whole = said[: len(said) - same]
+    rest = re.sub(r"^(?:[它他她]们?|这个|那个|这|那|该|其)?是?", "", whole)
+    led = whole or said[0] in "是在有能会可" or _ZH_DENIED.search(clause)
     return rest if led else None
+
+
+def _begins_a_phrase(clause: str, question: str) -> bool:
+    """Whether a Japanese or Korean clause starts where a phrase of the question does: 犬 is not 赤い犬."""
+    first = re.search(r"[^\s\u3041-\u309f]+", clause)
+    if first is None or not re.search(r"[\u3041-\u30ff\uac00-\ud7af]", question):
+        return True
+    word = first[0] if re.search("[\u3041-\u30ff]", question) else first[0][:2]
+    at = question.rfind(word)
+    return (
+        at <= 0
+        or re.search(r"[はがもをにで、「]$|(?:[은는이가을를에도서과와로]|보다)\s$", question[:at]) is not None
+    )
 
 
 _ZH_DENIED = re.compile(r"(?:并|並)?(?:没有|沒有|没|沒|不|未|无|無)(?=.)")
 _ZH_ASKS = re.compile(r"是否|有没有|有沒有|是不是|([\u3400-\u9fff])[不没沒]\1")
-_ZH_SOME = re.compile(r"(?<=[有着著是戴拿])[一两兩几](?!样|樣|起|直|定|些)[\u3400-\u9fff](?:[^，。]{0,6}的)?")
+_ZH_COUNT = r"(?<=[有着著是戴拿])[一两兩几](?!样|樣|起|直|定|些)[\u3400-\u9fff]"
+_ZH_SOME = re.compile(rf"{_ZH_COUNT}(?:[^，。]{{0,6}}的)?")
 _ZH_ENDS = re.compile(r"[吗嗎呢吧么的了]+$")
-_ZH_ASPECT = re.compile(r"[着著了]|[过過](?=[的了吗嗎]|$)|已经|已經|已|看到|看见|看見|发现|發現|找到|看不到(?=.)|正(?=在)")
+_ZH_ASPECT = re.compile(
+    r"[着著了]|[过過](?=[的了吗嗎]|$)|已经|已經|已|看到|看见|看見|发现|發現|找到|看不到(?=.)|正(?=在)"
+)
 
 
 def _zh_predicate(text: str) -> _Predicate | None:
     text = _ZH_ASKS.sub(lambda found: {"有": "有", "是": "是"}.get(found[0][0], found[1] or ""), text)
     if len(found := _ZH_DENIED.findall(text)) > 1:
         return None
-    text = _ZH_SOME.sub("", text.replace("可以", "能"))
+    text = re.sub(_ZH_COUNT, "", text.replace("可以", "能"))
     text = _ZH_ENDS.sub("", _ZH_ASPECT.sub("", _ZH_DENIED.sub("", text)))
     return _Predicate("", text, bool(found)) if text else None
 
