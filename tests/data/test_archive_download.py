@@ -79,13 +79,13 @@ def test_a_redirect_to_plain_http_is_refused(part: Path, server: Any) -> None:
 
 def test_a_redirect_to_https_is_followed(part: Path, server: Any) -> None:
     server.redirect = "https://127.0.0.1:1/archive"
-    with pytest.raises(EnvironmentFailedError, match=r"cannot be reached: .*refused"):
+    with pytest.raises(EnvironmentFailedError, match=r"cannot be reached: ConnectionRefusedError"):
         download_archive(server.url, part)
 
 
 def test_a_server_that_stops_sending_times_out(part: Path, server: Any) -> None:
     server.silent.clear()
-    with pytest.raises(EnvironmentFailedError, match="timed out"):
+    with pytest.raises(EnvironmentFailedError, match=r"no data for 0\.2 s"):
         download_archive(server.url, part, timeout=0.2)
 
 
@@ -123,14 +123,14 @@ def test_an_unreachable_server_is_reported(part: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(EnvironmentFailedError, match=r"cannot be reached: .*refused"):
+    with pytest.raises(EnvironmentFailedError, match=r"cannot be reached: ConnectionRefusedError"):
         download_archive(f"http://127.0.0.1:{port}/x", part)
     assert not part.exists()
 
 
 def test_an_invalid_url_is_refused(part: Path) -> None:
     with pytest.raises(InvalidReleaseError, match="this is not a URL"):
-        download_archive("http://exa mple/x", part)
+        download_archive("http://example:x/", part)
 
 
 def test_a_disk_error_differs_from_a_broken_connection(tmp_path: Path, server: Any) -> None:

@@ -164,9 +164,7 @@ def test_a_downloaded_archive_is_not_kept(tmp_path: Path, source: Release, pack:
 
 def test_an_interrupted_download_continues(tmp_path: Path, source: Release, pack: Pack, server: Any) -> None:
     server.content, server.cut = pack(), 1000
-    with pytest.raises(
-        EnvironmentFailedError, match=r"1,000 of [\d,]+ bytes received; the same command continues"
-    ):
+    with pytest.raises(EnvironmentFailedError, match=r"1,000 bytes received: .*; the same command continues"):
         pull(source, tmp_path, origin=server.url)
     assert not (tmp_path / "codis").exists()
     server.cut = None

@@ -19,7 +19,7 @@ from PIL import Image
 
 from sightline.errors import UserError
 from sightline.images import ImageLimits, data_url, inspect_image, transform_for
-from sightline.models import chat
+from sightline.models import chat, http_client
 from sightline.models.chat import INLINE_BYTES
 from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Message, Request, Text, user
@@ -428,14 +428,14 @@ def test_a_reply_over_the_limit_of_bytes_fails_alone(coding: str) -> None:
         tracemalloc.stop()
     assert isinstance(failure, Failure)
     assert failure.kind == "permanent"
-    assert f"the limit is {chat.MAX_BYTES:,} bytes, decompressed" in failure.message
+    assert f"the limit is {http_client.MAX_BYTES:,} bytes, decompressed" in failure.message
     assert "--gen max_tokens=N" in failure.message
     assert isinstance(answer, Answer)
-    assert peak < 3 * chat.MAX_BYTES
+    assert peak < 3 * http_client.MAX_BYTES
 
 
 def test_the_body_of_an_error_over_the_limit_is_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "MAX_BYTES", 1000)
+    monkeypatch.setattr(http_client, "MAX_BYTES", 1000)
     failure = answers(lambda: web.Response(status=500, text="overloaded " * 10**6))
     assert isinstance(failure, Failure)
     assert (failure.kind, failure.status) == ("transient", 500)
@@ -444,7 +444,7 @@ def test_the_body_of_an_error_over_the_limit_is_read_in_part(monkeypatch: pytest
 @pytest.mark.parametrize("reply", [DEEP_LIST, " " * 2000 + '{"data": []}', '{"data": [{"id": "\\ud800"}]}'])
 def test_a_list_of_models_over_a_limit_says_nothing(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if reply.startswith(" "):
-        monkeypatch.setattr(chat, "MAX_BYTES", 1000)
+        monkeypatch.setattr(http_client, "MAX_BYTES", 1000)
 
     async def models(_: dict[str, Any], __: web.Request) -> web.Response:
         return web.Response(text=reply)

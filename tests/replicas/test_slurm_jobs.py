@@ -99,14 +99,18 @@ def test_a_server_runs_in_a_container_and_gets_its_key_by_the_environment(spec: 
     assert "-m sglang" not in last
 
 
-def test_a_server_on_a_node_is_asked_without_the_proxy_of_the_environment() -> None:
+def test_a_server_on_a_node_is_asked_without_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A proxy would see the key and the images, and may not reach the nodes."""
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
     served = target("vllm/org/llava").model
     assert isinstance(served, Served)
-    assert not served.connect("http://gpu1:20000/v1", "key").uses_environment_proxy
+    assert served.connect("http://gpu1:20000/v1", "key").proxy is None
     (endpoint,) = resolve("http://gpu1:8000/v1#llava", ModelOptions())
     assert isinstance(endpoint, OpenAICompatible)
-    assert endpoint.uses_environment_proxy
+    assert endpoint.proxy == "http://proxy:3128"
 
 
 @pytest.mark.parametrize(

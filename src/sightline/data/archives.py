@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 import tarfile
 import time
 import zlib
-from http.client import HTTPException, HTTPMessage, HTTPResponse, InvalidURL
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import IO, TYPE_CHECKING
+from urllib.parse import urljoin
 
-import sightline
+from yarl import URL
+
 from sightline.benchmarks.base import Release
 from sightline.errors import EnvironmentFailedError
 from sightline.images import MAX_BYTES as MAX_FILE
+from sightline.models.http_client import CallError, HTTPClient, Timeouts, environment_proxy
 from sightline.progress import progress
+
+if TYPE_CHECKING:
+    import aiohttp
 
 TIMEOUT_SECONDS = 60.0
 """The longest wait for data from a server."""
 MAX_BYTES = 2 * 1024**3
+MAX_REQUESTS = 10
+"""How many requests a download may take, with those that are redirected."""
 SLOW_SECONDS, SLOW_BYTES = 60.0, 64 * 1024
 """A server that sends fewer bytes in so many seconds is given up: each byte in time is no progress."""
 PIECE = 256 * 1024
@@ -41,54 +48,63 @@ def download_archive(
     show_progress: bool = False,
 ) -> None:
     """Download a URL into a file, from the end of a partial file if the server supports that."""
-    _refuse_user(url)
-    done = path.stat().st_size if path.exists() else 0
-    try:
-        response = _open_url(url, done, timeout)
-        if response is None:
-            return
-        with response:
-            _receive(response, url, path, done, limit, show_progress)
-    except HTTPError as error:
-        raise InvalidReleaseError(f"the server answers {error.code} {error.reason}") from None
-    except URLError as error:
-        raise EnvironmentFailedError(
-            f"{url}: cannot be reached: {error.reason}; use --from FILE with a copy of the archive"
-        ) from None
-    except (InvalidURL, UnicodeError) as error:
-        raise InvalidReleaseError(f"this is not a URL: {error}") from None
-    except (HTTPException, OSError) as error:
-        raise _broken(url, path, str(error) or type(error).__name__) from None
+    asyncio.run(_download(_checked(url), path, limit, timeout, show_progress))
 
 
-def _refuse_user(url: str) -> None:
-    """Refuse a user name and a password, which urllib would take for a part of the host and repeat."""
+def _checked(url: str) -> str:
+    """The URL, without a user name and a password, which would be repeated in messages."""
     try:
-        parts = urlsplit(url)
+        user = URL(url).user
     except ValueError:
         raise InvalidReleaseError("this is not a URL") from None
-    if "@" in parts.netloc:
+    if user is not None:
         raise InvalidReleaseError("a URL with a user name or a password cannot be used")
+    return url
 
 
-def _open_url(url: str, done: int, timeout: float) -> HTTPResponse | None:
-    """Request the file from byte `done` on; None if nothing is left to send."""
-    request = Request(url, headers={"User-Agent": f"sightline/{sightline.__version__}"})
-    if done:
-        request.add_header("Range", f"bytes={done}-")
+async def _download(url: str, path: Path, limit: int, timeout: float, show_progress: bool) -> None:
+    done = path.stat().st_size if path.exists() else 0
+    is_open = False
     try:
-        response: HTTPResponse = build_opener(_HttpsRedirects).open(request, timeout=timeout)
-        return response
-    except HTTPError as error:
-        if not done or error.code != 416:
-            raise
-        if error.headers.get("Content-Range") == f"bytes */{done}":
-            return None
-    return _open_url(url, 0, timeout)
+        async with _opened(url, done, timeout) as response:
+            is_open = True
+            if response is not None:
+                await _receive(response, url, path, done, limit, show_progress)
+    except CallError as error:
+        if is_open:
+            raise _broken(url, path, f"{path.stat().st_size:,} bytes received: {error}") from None
+        raise EnvironmentFailedError(
+            f"{url}: cannot be reached: {error}; use --from FILE with a copy of the archive"
+        ) from None
 
 
-def _receive(
-    response: HTTPResponse, url: str, path: Path, done: int, limit: int, show_progress: bool
+@asynccontextmanager
+async def _opened(url: str, done: int, timeout: float) -> AsyncIterator[aiohttp.ClientResponse | None]:
+    """Request the file from byte `done` on, also where it has moved; None if nothing is left to send."""
+    headers = {"Range": f"bytes={done}-"} if done else {}
+    timeouts = Timeouts(None, timeout, silence=timeout)
+    for _ in range(MAX_REQUESTS):
+        client = HTTPClient(url, None, timeouts, proxy=environment_proxy(url), decompress=False)
+        async with aclosing(client), client.request("GET", "", headers=headers) as response:
+            if response.status in (200, 206):
+                yield response
+                return
+            if response.status == 416 and headers:
+                if response.headers.get("Content-Range") == f"bytes */{done}":
+                    yield None
+                    return
+                headers = {}
+            elif 300 <= response.status < 400 and (location := response.headers.get("Location")):
+                url = urljoin(url, location)
+                if not url.startswith("https://"):
+                    raise InvalidReleaseError(f"the server redirects to {url}, which is not https")
+            else:
+                raise InvalidReleaseError(f"the server answers {response.status} {response.reason}")
+    raise InvalidReleaseError(f"the server redirects more than {MAX_REQUESTS} times")
+
+
+async def _receive(
+    response: aiohttp.ClientResponse, url: str, path: Path, done: int, limit: int, show_progress: bool
 ) -> None:
     start = _start(response)
     if response.status == 206 and start != done:
@@ -96,8 +112,7 @@ def _receive(
         raise EnvironmentFailedError(
             f"{url}: the server sent another range than requested; the same command starts again"
         )
-    length = response.headers.get("Content-Length")
-    total = start + int(length) if length and length.isdecimal() else None
+    total = None if response.content_length is None else start + response.content_length
     if (total or 0) > limit:
         raise InvalidReleaseError(f"it has {total:,} bytes, more than {limit:,}")
     with (
@@ -105,8 +120,7 @@ def _receive(
         progress("archive", total, "bytes", done=start, show_progress=show_progress) as advance,
     ):
         size, counted, since = start, start, time.monotonic()
-        # What has arrived is read: a full piece might never come.
-        while piece := response.read1(PIECE):
+        async for piece in response.content.iter_any():
             size += len(piece)
             if size > limit:
                 raise InvalidReleaseError(f"it has more than {limit:,} bytes")
@@ -117,11 +131,9 @@ def _receive(
                     reason = f"only {size - counted:,} bytes in {SLOW_SECONDS:g} s"
                     raise _broken(url, path, f"{reason}; the least is {SLOW_BYTES:,}")
                 counted, since = size, time.monotonic()
-    if total is not None and size < total:
-        raise _broken(url, path, f"{size:,} of {total:,} bytes received")
 
 
-def _start(response: HTTPResponse) -> int:
+def _start(response: aiohttp.ClientResponse) -> int:
     """The position in the file where the response starts; -1 if the server does not say."""
     if response.status != 206:
         return 0
@@ -151,18 +163,6 @@ def write_error(path: Path, error: OSError) -> EnvironmentFailedError:
 def _broken(url: str, path: Path, reason: str) -> EnvironmentFailedError:
     remedy = "; the same command continues from there" if path.exists() else ""
     return EnvironmentFailedError(f"{url}: the connection broke: {reason}{remedy}")
-
-
-class _HttpsRedirects(HTTPRedirectHandler):
-    """Follows redirects to https only."""
-
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> Request | None:
-        """Create the next request; raises InvalidReleaseError if it is not https."""
-        if urlsplit(newurl).scheme != "https":
-            raise InvalidReleaseError(f"the server redirects to {newurl}, which is not https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 # -- Extracts the records and images of a data set from its repository's archive, and nothing else

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -18,14 +18,13 @@ from sightline.errors import UserError
 from sightline.formats.files import writing
 from sightline.images import BadImage
 from sightline.models.chat import (
-    MAX_BYTES,
     decode_reply,
     failure_of_status,
-    read_body,
     read_response,
     too_deep,
     too_large,
 )
+from sightline.models.http_client import MAX_BYTES, CallError, Timeouts, read_body
 from sightline.models.openai import CONNECT_SECONDS, OpenAICompatible
 from sightline.types import Answer, Failure, Request
 
@@ -41,10 +40,10 @@ CHAT = "/v1/chat/completions"
 ENDED = ("completed", "failed", "expired", "cancelled")
 """The states that do not change any more."""
 
-SILENCE_SECONDS = 120
-"""How long a transfer may send nothing."""
-CALL_SECONDS = 120
-"""How long a call without a file may take."""
+TRANSFER = Timeouts(None, CONNECT_SECONDS, silence=120)
+"""For a file of any size, as long as something arrives."""
+CALL = Timeouts(120, CONNECT_SECONDS)
+"""For a call without a file."""
 ATTEMPTS = 6
 BACKOFF_SECONDS = 0.5
 """The pause after the first failed attempt; it doubles each time."""
@@ -118,23 +117,18 @@ class _Page(Struct, frozen=True):
 
 
 class BatchClient:
-    """The files and batches of one endpoint. Use it as an async context manager.
-
-    It uses aiohttp, not the client of `http_client`: files of any size are sent and received in pieces.
-    """
+    """The files and batches of one endpoint; files of any size are sent and received in pieces."""
 
     def __init__(self, endpoint: OpenAICompatible, settings: BatchSettings) -> None:
         self._endpoint = endpoint
         self._settings = settings
         self._host = endpoint.host
-        self._session: aiohttp.ClientSession | None = None
 
     def open(self) -> None:
-        self._session = self._endpoint.new_session()
+        self._client = self._endpoint.new_client()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._client.aclose()
 
     async def upload(self, file: Path) -> str:
         """Upload an input file, which is read piece by piece."""
@@ -146,7 +140,7 @@ class BatchClient:
             form.add_field("purpose", "batch")
             with file.open("rb") as opened:
                 form.add_field("file", opened, filename=file.name, content_type="application/jsonl")
-                raw = await self._call("POST", "/files", data=form, timeout=_transfer())
+                raw = await self._call("POST", "/files", TRANSFER, data=form)
             return self._decode(raw, _File).id
 
         return await _repeated(send)
@@ -188,52 +182,34 @@ class BatchClient:
 
     async def lines(self, file: str) -> AsyncIterator[bytes]:
         """Read the lines of a file as they arrive; one that is too long ends after `MAX_BYTES`."""
-        import aiohttp
-
-        session, reader = self.session, LineReader()
-        url = f"{self._endpoint.address}/files/{file}/content"
-        try:
-            async with session.get(url, allow_redirects=False, timeout=_transfer()) as reply:
-                if reply.status // 100 != 2:
-                    raw, _ = await read_body(reply)
-                    raise self._error("GET", f"/files/{file}/content", reply, raw)
-                async for piece in reply.content.iter_any():
-                    for line in reader.lines(piece):
-                        yield self._endpoint.hide_key(line)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise CallFailedError(self._broken(error)) from None
+        reader = LineReader()
+        async with self._request("GET", f"/files/{file}/content", TRANSFER) as reply:
+            async for piece in reply.content.iter_any():
+                for line in reader.lines(piece):
+                    yield self._endpoint.hide_key(line)
         if rest := reader.rest():
             yield self._endpoint.hide_key(rest)
 
-    @property
-    def session(self) -> aiohttp.ClientSession:
-        assert self._session is not None, "used outside 'async with'"
-        return self._session
-
-    async def _call(
-        self, method: str, path: str, timeout: aiohttp.ClientTimeout | None = None, **body: Any
-    ) -> bytes:
-        """Make a call; redirects are not followed: key and images go to the named address only."""
-        import aiohttp
-
-        url = self._endpoint.address + path
-        limit = timeout or aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CONNECT_SECONDS)
-        try:
-            async with self.session.request(
-                method, url, timeout=limit, allow_redirects=False, **body
-            ) as reply:
-                raw, _ = await read_body(reply)
-                if reply.status // 100 != 2:
-                    raise self._error(method, path, reply, raw)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise CallFailedError(self._broken(error)) from None
+    async def _call(self, method: str, path: str, timeouts: Timeouts = CALL, **content: Any) -> bytes:
+        async with self._request(method, path, timeouts, **content) as reply:
+            raw, _ = await read_body(reply)
         return self._endpoint.hide_key(raw)
 
-    def _broken(self, error: Exception) -> Failure:
-        reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        result = self._endpoint.redact(Failure("transient", f"{self._host}: {reason}"))
-        assert isinstance(result, Failure)
-        return result
+    @asynccontextmanager
+    async def _request(
+        self, method: str, path: str, timeouts: Timeouts, **content: Any
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Make a call; raises what every status but 2xx means."""
+        try:
+            async with self._client.request(method, path, timeouts, **content) as reply:
+                if reply.status // 100 != 2:
+                    raw, _ = await read_body(reply)
+                    raise self._error(method, path, reply, raw)
+                yield reply
+        except CallError as error:
+            failure = self._endpoint.redact(Failure("transient", f"{self._host}: {error}"))
+            assert isinstance(failure, Failure)
+            raise CallFailedError(failure) from None
 
     def _error(self, method: str, path: str, reply: aiohttp.ClientResponse, raw: bytes) -> Exception:
         status = reply.status
@@ -266,13 +242,6 @@ def _converted(value: Any, kind: type[T]) -> T | None:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError:
         return None
-
-
-def _transfer() -> aiohttp.ClientTimeout:
-    """The time for a file of any size, as long as something arrives."""
-    import aiohttp
-
-    return aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
 
 
 async def _repeated(call: Callable[[], Awaitable[T]]) -> T:

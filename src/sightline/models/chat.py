@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,12 +17,9 @@ from sightline.formats.files import BYTE_ORDER_MARK
 from sightline.formats.jsonl import decode_usage
 from sightline.formats.prediction import NO_ANSWER, Content, content_of, finish_reason
 from sightline.images import data_url
+from sightline.models.http_client import MAX_BYTES
 from sightline.text import lenient_json
 from sightline.types import Answer, Failure, ImageFile, Message, Request, Text
-
-if TYPE_CHECKING:
-    import aiohttp
-
 
 T = TypeVar("T")
 
@@ -356,25 +353,9 @@ def _start(raw: bytes) -> str:
     return " ".join(raw[:300].decode("utf-8", "replace").split())
 
 
-# -- Reads the body of a server's reply up to a limit of bytes, which hold after decompression too
-
-MAX_BYTES = 16 * 1024**2
-"""The most bytes of a reply, decompressed. 100,000 tokens have 0.5 MB, with log-probabilities 10 MB."""
+# -- Failures for replies over a limit
 
 _REMEDY = "check what this server sends; --retry-errors asks it again"
-
-
-async def read_body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-    """Read the body of a reply as far as the limit allows.
-
-    Returns at most the first `MAX_BYTES` bytes, and whether this is the whole body. The rest is not received.
-    """
-    body = b""
-    async for piece in response.content.iter_any():
-        body = body + piece if body else piece
-        if len(body) > MAX_BYTES:
-            return body[:MAX_BYTES], False
-    return body, True
 
 
 def too_large(host: str) -> Failure:

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
@@ -30,20 +30,8 @@ from sightline.models.chat import (
     read_response,
     too_large,
 )
-from sightline.models.http_client import (
-    CallError,
-    HTTPClient,
-    NoAnswerError,
-    Target,
-    Timeouts,
-    has_environment_proxy,
-    open_client,
-)
+from sightline.models.http_client import CallError, HTTPClient, NoAnswerError, Timeouts, environment_proxy
 from sightline.types import TIMED_OUT, Answer, Failure, Request
-
-if TYPE_CHECKING:
-    import aiohttp
-
 
 COMPLETIONS = "/chat/completions"
 MODELS = "/models"
@@ -109,8 +97,9 @@ class OpenAICompatible(Model):
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self.host = f"{self._hostname}:{self._port}"
         self._key = endpoint.key
-        self._proxy = endpoint.proxy
-        self.uses_environment_proxy = not (endpoint.is_direct or is_loopback(self._hostname))
+        self.proxy = endpoint.proxy
+        if self.proxy is None and not (endpoint.is_direct or is_loopback(self._hostname)):
+            self.proxy = environment_proxy(self.address)
         self._timeout = args.timeout
         self._detail = args.detail
         self._encoder = ChatRequestEncoder(endpoint.model)
@@ -137,24 +126,8 @@ class OpenAICompatible(Model):
 
     def new_client(self) -> HTTPClient:
         """Open another client of the endpoint, which has its key and its proxy."""
-        return open_client(
-            self.address,
-            self._key,
-            Timeouts(self._timeout, CONNECT_SECONDS),
-            proxy=self._proxy,
-            uses_environment_proxy=self.uses_environment_proxy,
-        )
-
-    def new_session(self) -> aiohttp.ClientSession:
-        """Open a session of aiohttp with the endpoint, for files of any size, unlike `HTTPClient`."""
-        from sightline.models.http_client import new_session
-
-        return new_session(
-            Target(self.address, self._key),
-            Timeouts(self._timeout, CONNECT_SECONDS),
-            self._proxy,
-            uses_environment_proxy=self.uses_environment_proxy,
-        )
+        timeouts = Timeouts(self._timeout, CONNECT_SECONDS)
+        return HTTPClient(self.address, self._key, timeouts, proxy=self.proxy)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -255,14 +228,12 @@ class OpenAICompatible(Model):
 
     async def check_reachable(self) -> None:
         """Check that something listens at the address, before any image is read. A proxy is not checked."""
-        if self._proxy is not None:
+        if self.proxy is not None:
             return
         try:
             connection = asyncio.open_connection(self._hostname, self._port)
             _, writer = await asyncio.wait_for(connection, REACHABLE_SECONDS)
         except (OSError, TimeoutError) as error:
-            if self.uses_environment_proxy and has_environment_proxy(self.address):
-                return
             reason = error or f"no connection within {REACHABLE_SECONDS} s"
             raise UserError(
                 f"no server answers at {self.host} ({reason})",

@@ -30,7 +30,7 @@ from sightline.config import cache_folder
 from sightline.errors import UserError, is_key_shaped, is_secret_name
 from sightline.models import process_supervisor
 from sightline.models.base import Model, read_server_report
-from sightline.models.http_client import CallError, HTTPClient, Timeouts, open_client
+from sightline.models.http_client import CallError, HTTPClient, Timeouts
 from sightline.models.local.load import IMAGE_SIZES, image_processor_of
 from sightline.models.model_files import answer_files, digest_of_files, folder_of
 from sightline.models.openai import EndpointArgs, OpenAICompatible
@@ -223,7 +223,7 @@ class Server:
 
     async def _is_ready(self, address: str, deadline: float) -> bool:
         """Wait until the server is ready (True), has ended, or time is up."""
-        client = open_client(address, self._key, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))
+        client = HTTPClient(address, self._key, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))
         async with aclosing(client):
             while not self.ended and time.monotonic() < deadline:
                 with contextlib.suppress(CallError):

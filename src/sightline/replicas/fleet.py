@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError, unknown_name
 from sightline.models.base import Model
-from sightline.models.http_client import CallError, Timeouts, open_client
+from sightline.models.http_client import CallError, HTTPClient, Timeouts
 from sightline.models.registry import ModelOptions, resolve, resolve_name
 from sightline.text import print_note
 from sightline.types import Answer, Failure, Request
@@ -554,7 +554,7 @@ class RemoteReplica:
 
 async def is_healthy(address: str) -> bool:
     try:
-        async with aclosing(open_client(address, None, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
+        async with aclosing(HTTPClient(address, None, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
             return (await client.call("/health")).status == 200
     except CallError as error:
         return error.errno in (errno.EMFILE, errno.ENFILE)

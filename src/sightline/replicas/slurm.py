@@ -23,7 +23,7 @@ from msgspec import Struct
 from sightline.config import DEFAULT_FILE, Config, SlurmProfile, cache_folder
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
 from sightline.models.base import ServerReport, read_server_report
-from sightline.models.http_client import CallError, Timeouts, open_client
+from sightline.models.http_client import CallError, HTTPClient, Timeouts
 from sightline.models.served import KEY_OF_SERVER, Served, launch_with_key
 from sightline.replicas.fleet import HEALTH_SECONDS, Joined, Left, RemoteReplica, Target, is_healthy
 from sightline.replicas.worker_client import KEY_VARIABLE, WorkerClient, read_key, worker_words, write_key
@@ -390,7 +390,7 @@ async def attach(target: Target, task: str, announced: Announcement, key: str) -
 async def _report(address: str, model: str, key: str) -> ServerReport | None:
     """What a server says about our model; None if it does not know our key: another one may have the port."""
     try:
-        async with aclosing(open_client(address, key, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
+        async with aclosing(HTTPClient(address, key, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
             reply = await client.call("/v1/models")
     except CallError:
         return None

@@ -22,7 +22,7 @@ from sightline.config import Config
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.images import BadImage
 from sightline.models.chat import ChatRequestEncoder, failure_of_status, too_large
-from sightline.models.http_client import CallError, Timeouts, open_client
+from sightline.models.http_client import CallError, HTTPClient, Timeouts
 from sightline.models.served import POLL_SECONDS, Server, ServerCommand, ServerError
 from sightline.replicas.fleet import Joined, Left, RemoteReplica, Target, is_healthy
 from sightline.text import print_note
@@ -42,7 +42,7 @@ class WorkerClient:
 
     async def __aenter__(self) -> Self:
         # An answer may take as long as it takes: who waits knows by other means whether the worker lives.
-        self._client = open_client(self._address, self._key, Timeouts(None, CONNECT_SECONDS))
+        self._client = HTTPClient(self._address, self._key, Timeouts(None, CONNECT_SECONDS))
         return self
 
     async def __aexit__(

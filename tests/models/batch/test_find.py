@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sightline.models.batch_client import BatchClient, CallFailedError
+from sightline.models.batch_client import CALL, BatchClient, CallFailedError
+from sightline.models.http_client import Timeouts
 from sightline.types import Failure
 
 NOW = 1_760_000_000.0
@@ -23,7 +24,7 @@ class ListingClient(BatchClient):
         self._takes_after = takes_after
         self.calls = 0
 
-    async def _call(self, method: str, path: str, timeout: Any = None, **body: Any) -> bytes:
+    async def _call(self, method: str, path: str, timeouts: Timeouts = CALL, **content: Any) -> bytes:
         self.calls += 1
         if self.calls > BATCHES:
             raise CallFailedError(Failure("permanent", "asked for ever"))

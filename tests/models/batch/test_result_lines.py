@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sightline.models.batch_client import LineReader, read_line
-from sightline.models.chat import MAX_BYTES
+from sightline.models.http_client import MAX_BYTES
 from sightline.store.answers import storable
 from sightline.types import Answer, Failure
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sightline.models.http_client import CallError, HTTPClient, Reply, Timeouts, open_client
+from sightline.models.http_client import CallError, HTTPClient, Reply, Timeouts
 
 Handler = Callable[["Peer"], Awaitable[None]]
 
@@ -102,7 +102,7 @@ async def client_of(
     server: RawServer, key: str | None = None, total: float = 5, connect: float = 5
 ) -> AsyncIterator[HTTPClient]:
     """A client of the server."""
-    async with aclosing(open_client(server.address, key, Timeouts(total, connect))) as client:
+    async with aclosing(HTTPClient(server.address, key, Timeouts(total, connect))) as client:
         yield client
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import Mock
 
-from sightline.models.http_client import Timeouts, open_client
+from sightline.models.http_client import HTTPClient, Timeouts
 
 
 @pytest.mark.parametrize("options", [[], ["--fail-rate", "0.3", "--fail-codes=-1,429"]])
@@ -22,7 +22,7 @@ def test_the_mock_server_of_the_measurements_is_called_as_it_expects(
     body = json.dumps({"model": "mock", "messages": [{"role": "user", "content": "?"}]}).encode()
 
     async def run() -> tuple[list[int], int]:
-        async with aclosing(open_client(server.address, None, Timeouts(5, 5))) as client:
+        async with aclosing(HTTPClient(server.address, None, Timeouts(5, 5))) as client:
             found = await asyncio.gather(
                 *(client.call("/chat/completions", body) for _ in range(200)), return_exceptions=True
             )

@@ -1,25 +1,25 @@
-"""Which client calls a server, and calls through a proxy."""
+"""Which proxy is used, and calls through a proxy."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.models.http.raw_server import Peer, RawServer, raw_server, replies, replies_once, whole
+from tests.models.http.raw_server import Peer, RawServer, calls, raw_server, replies, replies_once, whole
 
-from sightline.models import chat
+from sightline.errors import UserError
+from sightline.models import http_client
 from sightline.models.http_client import (
     CallError,
-    DirectClient,
     HTTPClient,
     NoAnswerError,
-    ProxiedClient,
     Reply,
     Timeouts,
-    open_client,
+    environment_proxy,
 )
 from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.types import Answer, Failure, Request, user
@@ -35,33 +35,51 @@ def no_proxy_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "environment", "kind"),
+    ("address", "environment", "proxy"),
     [
-        ("http://h/v1", {}, DirectClient),
-        ("https://h/v1", {}, DirectClient),
-        ("http://h/v1", {"http_proxy": "http://p:1"}, ProxiedClient),
-        ("http://h/v1", {"https_proxy": "http://p:1"}, DirectClient),
-        ("https://h/v1", {"https_proxy": "http://p:1"}, ProxiedClient),
-        ("https://h/v1", {"HTTPS_PROXY": "http://p:1"}, ProxiedClient),
-        ("https://h/v1", {"https_proxy": "http://p:1", "no_proxy": "h"}, DirectClient),
-        ("https://a.h/v1", {"https_proxy": "http://p:1", "no_proxy": ".h"}, DirectClient),
-        ("https://h/v1", {"https_proxy": "http://p:1", "no_proxy": "other"}, ProxiedClient),
-        ("https://h/v1", {"https_proxy": ""}, DirectClient),
+        ("http://h/v1", {}, None),
+        ("http://h/v1", {"http_proxy": "http://p:1"}, "http://p:1"),
+        ("http://h/v1", {"http_proxy": "p:1"}, "http://p:1"),
+        ("http://h/v1", {"https_proxy": "http://p:1"}, None),
+        ("https://h/v1", {"https_proxy": "http://p:1"}, "http://p:1"),
+        ("https://h/v1", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://h/v1", {"https_proxy": "http://p:1", "no_proxy": "h"}, None),
+        ("https://a.h/v1", {"https_proxy": "http://p:1", "no_proxy": ".h"}, None),
+        ("https://h/v1", {"https_proxy": "http://p:1", "no_proxy": "other"}, "http://p:1"),
+        ("https://h/v1", {"https_proxy": ""}, None),
     ],
 )
 def test_the_environment_decides_for_each_scheme_and_host_whether_a_proxy_is_used(
-    address: str, environment: dict[str, str], kind: type, monkeypatch: pytest.MonkeyPatch
+    address: str, environment: dict[str, str], proxy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    assert environment_proxy(address) == proxy
 
-    async def run() -> None:
-        async with aclosing(open_client(address, None, Timeouts(1, 1), uses_environment_proxy=True)) as one:
-            assert isinstance(one, kind)
-        async with aclosing(open_client(address, None, Timeouts(1, 1))) as other:
-            assert isinstance(other, DirectClient)
 
-    asyncio.run(run())
+def test_a_client_uses_no_proxy_of_the_environment_and_no_key_of_netrc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy would see the key and the images; a key of ~/.netrc is not for this server."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password planted\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    heads: list[bytes] = []
+
+    async def handler(peer: Peer) -> None:
+        heads.append((await peer.request())[0])
+        await peer.send(whole())
+
+    assert calls(handler)[0].status == 200
+    assert b"authorization" not in heads[0].lower()
+
+
+def test_a_proxy_of_another_kind_is_refused_without_its_key() -> None:
+    with pytest.raises(UserError, match="an HTTP proxy") as caught:
+        HTTPClient("http://h/v1", None, Timeouts(1, 1), proxy="socks5://me:planted@p:1")
+    assert "planted" not in str(caught.value)
 
 
 def through(
@@ -74,7 +92,7 @@ def through(
 
     async def run() -> Any:
         async with raw_server(handler) as proxy:
-            client = open_client("http://h.invalid/v1", key, Timeouts(total, 5), proxy=proxy.address)
+            client = HTTPClient("http://h.invalid/v1", key, Timeouts(total, 5), proxy=proxy.address)
             async with aclosing(client):
                 return await use(client)
 
@@ -110,11 +128,30 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     async def run() -> bytes:
         async with raw_server(replies(whole(b"by the proxy"))) as proxy:
             monkeypatch.setenv("http_proxy", proxy.address)
-            client = open_client("http://h.invalid/v1", None, Timeouts(5, 5), uses_environment_proxy=True)
+            endpoint = Endpoint(address="http://h.invalid/v1", model="m", name="n", identity="i")
+            client = OpenAICompatible(endpoint, EndpointArgs()).new_client()
             async with aclosing(client):
                 return (await client.call("/models")).body
 
     assert asyncio.run(run()) == b"by the proxy"
+
+
+def test_the_key_of_a_proxy_goes_to_the_proxy() -> None:
+    heads: list[bytes] = []
+
+    async def handler(peer: Peer) -> None:
+        heads.append((await peer.request())[0])
+        await peer.send(whole())
+
+    async def run() -> None:
+        async with raw_server(handler) as proxy:
+            address = proxy.address.replace("//", "//me:secret@")
+            async with aclosing(HTTPClient("http://h.invalid", "k", Timeouts(5, 5), proxy=address)) as client:
+                await client.call("/models")
+
+    asyncio.run(run())
+    assert b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in heads[0]
+    assert b"Authorization: Bearer k\r\n" in heads[0]
 
 
 def test_redirects_are_not_followed_through_a_proxy() -> None:
@@ -134,12 +171,12 @@ def test_a_proxy_that_does_not_answer_and_one_that_hangs_up_fail_as_servers_do()
 
     with pytest.raises(NoAnswerError, match=r"^no answer within 0\.1 s$"):
         through(silent, use, total=0.1)
-    with pytest.raises(CallError, match="ServerDisconnectedError"):
+    with pytest.raises(CallError, match="the server closed the connection"):
         through(replies_once(b""), use)
 
 
 def test_the_limit_of_bytes_holds_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "MAX_BYTES", 1000)
+    monkeypatch.setattr(http_client, "MAX_BYTES", 1000)
 
     async def use(client: HTTPClient) -> Reply:
         return await client.call("/models")
@@ -150,13 +187,13 @@ def test_the_limit_of_bytes_holds_through_a_proxy(monkeypatch: pytest.MonkeyPatc
 
 def test_a_server_is_not_called_past_its_proxy() -> None:
     async def run(server: RawServer) -> None:
-        client = open_client(server.address, "key", Timeouts(5, 5), proxy="http://127.0.0.1:9")
+        client = HTTPClient(server.address, "key", Timeouts(5, 5), proxy="http://127.0.0.1:9")
         async with aclosing(client):
             await client.call("/models")
 
     async def both() -> int:
         async with raw_server(replies(whole())) as server:
-            with pytest.raises(CallError, match="ClientProxyConnectionError"):
+            with pytest.raises(CallError, match="no connection to the proxy"):
                 await run(server)
             return server.accepted
 

@@ -10,9 +10,10 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from aiohttp import connector
 from tests.models.http.raw_server import client_of, raw_server, replies, whole
 
-from sightline.models.http_client import CallError, Timeouts, open_client
+from sightline.models.http_client import CallError, HTTPClient, Timeouts
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,12 @@ def server_side(certificate: tuple[Path, Path]) -> ssl.SSLContext:
     return context
 
 
+def trust(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that starts with this variable: aiohttp reads it once."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    monkeypatch.setattr(connector, "_SSL_CONTEXT_VERIFIED", ssl.create_default_context())
+
+
 def test_a_certificate_that_nobody_vouches_for_is_refused(server_side: ssl.SSLContext) -> None:
     async def run() -> None:
         async with raw_server(replies(whole()), server_side) as server, client_of(server, "key") as client:
@@ -48,12 +55,12 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(server_side: ssl.SSLCo
 def test_a_certificate_for_another_host_is_refused(
     server_side: ssl.SSLContext, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    trust(certificate, monkeypatch)
 
     async def run() -> None:
         async with raw_server(replies(whole()), server_side) as server:
             address = server.address.replace("127.0.0.1", "localhost")
-            async with aclosing(open_client(address, None, Timeouts(5, 5))) as client:
+            async with aclosing(HTTPClient(address, None, Timeouts(5, 5))) as client:
                 await client.call("/", b"{}")
 
     with pytest.raises(CallError, match=r"Hostname mismatch"):
@@ -63,7 +70,7 @@ def test_a_certificate_for_another_host_is_refused(
 def test_a_certificate_that_the_environment_trusts_is_accepted(
     server_side: ssl.SSLContext, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    trust(certificate, monkeypatch)
 
     async def run() -> tuple[list[bytes], int]:
         async with raw_server(replies(whole(b"x" * 10**6)), server_side) as server:
@@ -79,7 +86,7 @@ def test_a_certificate_that_the_environment_trusts_is_accepted(
 def test_calls_over_tls_that_are_cancelled_leave_nothing_behind(
     server_side: ssl.SSLContext, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    trust(certificate, monkeypatch)
 
     async def run() -> None:
         async with raw_server(replies(whole()), server_side) as server:
@@ -100,7 +107,7 @@ def test_a_server_that_speaks_no_tls_fails() -> None:
     async def run() -> None:
         async with raw_server(replies(whole())) as server:
             address = server.address.replace("http:", "https:")
-            async with aclosing(open_client(address, None, Timeouts(5, 1))) as client:
+            async with aclosing(HTTPClient(address, None, Timeouts(5, 1))) as client:
                 await client.call("/", b"{}")
 
     with pytest.raises(CallError, match=r"SSL|no connection within 1 s"):
