@@ -45,7 +45,6 @@ from sightline.types import (
     Origin,
     Outcome,
     Probe,
-    Request,
     Sample,
     Usage,
     user,
@@ -95,6 +94,21 @@ class PlannedProbe(NamedTuple):
     probe: StoredProbe
     request: KeyedRequest | None
     retry: KeyedRequest | None = None
+
+
+Draws = Callable[[int, Origin], KeyedRequest]
+"""The request of each draw of a probe."""
+
+
+class RenderedProbe(NamedTuple):
+    """What the draws of a probe share: its record, its requests, and those with a higher token limit.
+
+    Without a request it cannot be asked; the error of the record says why.
+    """
+
+    stored: StoredProbe
+    request: Draws | None
+    retry: Draws | None
 
 
 class Plan:
@@ -183,59 +197,52 @@ class Plan:
         self, index: int, sample: Sample, probes: Mapping[str, list[Probe]]
     ) -> Iterator[PlannedProbe]:
         inputs = self._inputs
-        cluster = cluster_of(sample, self._files)
-        digest = sample_digest(inputs.benchmark, sample, self._files)
-        replays = inputs.model.capabilities.replays
+        rendered: dict[tuple[str, str], RenderedProbe] = {}
         requests: dict[str, KeyedRequest] = {}
         retries: dict[str, KeyedRequest] = {}
+        cluster = cluster_of(sample, self._files)
+        digest = sample_digest(inputs.benchmark, sample, self._files)
 
         def store(setting: str, probe: Probe, draw: int) -> StoredProbe:
             origin = Origin(inputs.benchmark.name, setting, probe.sample, probe.variant, draw, probe.options)
             recorded = inputs.model.recorded(origin)
-            probe = as_asked(probe, recorded)
-            keyed = self._request(probe, origin)
-            if isinstance(keyed, BadImage):
-                unsent, key = replace(probe, messages=()), _unaskable_key(probe, draw)
-                return stored_probe(unsent, draw, key, cluster, digest, error=str(keyed))
-            requests[keyed.request.key] = keyed
-            sent = keyed.request.messages
-            if not replays and sent is not probe.messages:
-                probe = replace(probe, messages=sent)
-            evidence = judge_images(probe, self._files)
-            stored = stored_probe(
-                probe,
-                draw,
-                keyed.request.key,
-                cluster,
-                digest,
-                evidence=evidence,
-                files=keyed.request.images,
-                recorded=recorded,
-            )
-            again = self._retry(keyed.request, setting)
-            if again is None:
-                return stored
-            retries[keyed.request.key] = again
-            return replace(stored, retry=StoredRetry(again.request.key))
+            one = rendered.get((setting, probe.variant)) if recorded is None else None
+            if one is None:
+                one = self._render(as_asked(probe, recorded), origin, cluster, digest, recorded)
+            if recorded is None:
+                rendered[setting, probe.variant] = one
+            if one.request is None:
+                return replace(one.stored, draw=draw, key=_unaskable_key(probe, draw))
+            keyed = one.request(draw, origin)
+            key = keyed.request.key
+            requests[key] = keyed
+            if one.retry is None:
+                return replace(one.stored, draw=draw, key=key)
+            again = retries[key] = one.retry(draw, origin)
+            return replace(one.stored, draw=draw, key=key, retry=StoredRetry(again.request.key))
 
         for number, stored in enumerate(stored_groups(probes, range(inputs.repeats), store)):
             position, key = probe_position(index, number), stored.key
             yield PlannedProbe(position, stored, requests.get(key), retries.get(key))
 
-    def _retry(self, request: Request, setting: str) -> KeyedRequest | None:
-        """The same request with a higher token limit."""
-        frame = self._retry_frames.get(setting)
-        if frame is None:
-            return None
-        return frame.keyed(request.messages, request.images, request.draw, request.origin, request.choices)
-
-    def _request(self, probe: Probe, origin: Origin) -> KeyedRequest | BadImage:
-        """The request of a probe, or the error of an image that cannot be sent."""
+    def _render(
+        self, probe: Probe, origin: Origin, cluster: str, digest: str, recorded: Prediction | None
+    ) -> RenderedProbe:
+        """What all draws of a probe share; those that a file recorded may have been asked differently."""
         content = self._content(probe, origin)
         if isinstance(content, BadImage):
-            return content
+            unsent = replace(probe, messages=())
+            return RenderedProbe(stored_probe(unsent, 0, "", cluster, digest, error=str(content)), None, None)
         messages, images = content
-        return self._frames[origin.setting].keyed(messages, images, origin.draw, origin, probe.choices)
+        if not self._inputs.model.capabilities.replays and messages is not probe.messages:
+            probe = replace(probe, messages=messages)
+        evidence = judge_images(probe, self._files)
+        frame, again = self._frames[origin.setting], self._retry_frames.get(origin.setting)
+        return RenderedProbe(
+            stored_probe(probe, 0, "", cluster, digest, evidence=evidence, files=images, recorded=recorded),
+            frame.draws(messages, images, probe.choices),
+            None if again is None else again.draws(messages, images, probe.choices),
+        )
 
     def _content(
         self, probe: Probe, origin: Origin

@@ -260,7 +260,8 @@ class Summary:
         self.counts.groups += 1
         self.counts.groups_not_sent += not group.sent
         if group.sent:
-            self.counts.with_partner.update(group.partners.keys())
+            for setting in group.partners:
+                self.counts.with_partner[setting] += 1
         for outcome in group:
             self._add_outcome(outcome)
 
@@ -293,7 +294,8 @@ class Summary:
             len(outcome.response) > LONG_RESPONSE and len(outcome.response.split()) > LONG_RESPONSE
         )
         counts.refused += bool(flag(outcome.scores, "refused"))
-        counts.undecided_flags.update(undecided_flags(outcome.scores))
+        for name in undecided_flags(outcome.scores):
+            counts.undecided_flags[name] += 1
         if outcome.version:
             self.model_versions.add(outcome.version)
         if outcome.verdict == "unscored":

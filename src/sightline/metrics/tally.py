@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -322,38 +322,50 @@ class TermTable:
     def add(self, group: Group, *, has_undecided: bool) -> None:
         """Add the terms of every metric over a group. Raises ValueError: a term is not finite."""
         terms: list[Term] = []
+        kinds: list[int] = []
+        complete, same = group.complete, ((ALL_SCENARIOS, group),)
         for column, metric in enumerate(self._metrics):
-            for scenario, variant in scenarios(group, metric) if has_undecided else ((ALL_SCENARIOS, group),):
-                found = list(metric.terms(variant))
-                if not found:
-                    continue
-                self._refuse_wrong(metric, group, found)
-                self._kinds.extend([column * SCENARIOS + scenario] * len(found))
-                self._answered += bytes(
-                    [1] * len(found) if group.complete else [_is_answered(variant, term) for term in found]
-                )
-                terms += found
+            for scenario, variant in scenarios(group, metric) if has_undecided else same:
+                terms += metric.terms(variant)
+                if added := len(terms) - len(kinds):
+                    kinds += [column * SCENARIOS + scenario] * added
+                    if not complete:
+                        self._answered += bytes(
+                            isinstance(term, Term) and _is_answered(variant, term) for term in terms[-added:]
+                        )
+        if complete:
+            self._answered += b"\1" * len(terms)
+        sums, counts = self._checked(group, terms, kinds)
         own = self._set(group.labels)
         self._group_sets.add(own)
         self._term_sets.extend(
             [-1 - own if term.labels is None else self._set(term.labels) for term in terms]
         )
-        self._sums.extend([term.sum for term in terms])
-        self._counts.extend([term.count for term in terms])
+        self._kinds.extend(kinds)
+        self._sums.extend(sums)
+        self._counts.extend(counts)
         self._overall += bytes([term.overall for term in terms])
         self._hashes.append(hash(group.cluster or group.id))
         self._terms_of_group.append(len(terms))
         if len(self._sums) >= TERMS_PER_CHUNK:
             self._end_chunk()
 
-    @staticmethod
-    def _refuse_wrong(metric: Metric, group: Group, terms: Sequence[Term]) -> None:
-        """Raise an error if a term is none or is not finite."""
-        for term in terms:
+    def _checked(
+        self, group: Group, terms: Sequence[Term], kinds: Sequence[int]
+    ) -> tuple[list[float], list[float]]:
+        """The sums and counts of terms, all of which are finite."""
+        if set(map(type, terms)) <= {Term}:
+            sums, counts = [term.sum for term in terms], [term.count for term in terms]
+            if isfinite(sum(sums) + sum(counts)) and min(counts, default=0) >= 0:
+                return sums, counts
+        for kind, term in zip(kinds, terms, strict=True):
+            metric = self._metrics[kind // SCENARIOS]
             if not isinstance(term, Term):
                 raise wrong_return(metric.terms, term, Term)
-            if not (-inf < term.sum < inf and 0 <= term.count < inf):
+            if not (isfinite(term.sum) and 0 <= term.count < inf):
                 raise ValueError(f"metric {metric.name}, group {group.id}: the term {term} is not finite")
+        # The total of finite terms may be too large.
+        return [term.sum for term in terms], [term.count for term in terms]
 
     def _set(self, labels: Labels) -> int:
         """The number of a set of labels: of the subsets that it belongs to."""

@@ -44,25 +44,23 @@ class RequestFrame:
             KEY_VERSION,
         )
 
-    def keyed(
+    def draws(
         self,
         messages: tuple[Message, ...],
         images: Mapping[str, ImageFile],
-        draw: int = 0,
-        origin: Origin | None = None,
         choices: tuple[str, ...] = (),
-    ) -> KeyedRequest:
-        start = b'{"choices":%b,' % _encode(choices) if choices else b"{"
-        body = b'%b"draw":%d,%b%b%b' % (
-            start,
-            draw,
-            self._before_messages,
-            _encode([_message(message, images) for message in messages]),
-            self._after_messages,
-        )
-        return KeyedRequest(
-            Request(key_of(body), messages, self._sampling, images, draw, origin, choices), body
-        )
+    ) -> Callable[[int, Origin | None], KeyedRequest]:
+        """The request of each draw, from its number and origin; the content is encoded once."""
+        before = b'{"choices":%b,"draw":' % _encode(choices) if choices else b'{"draw":'
+        content = _encode([_message(message, images) for message in messages])
+        after = b",%b%b%b" % (self._before_messages, content, self._after_messages)
+
+        def keyed(draw: int, origin: Origin | None) -> KeyedRequest:
+            body = b"%b%d%b" % (before, draw, after)
+            request = Request(key_of(body), messages, self._sampling, images, draw, origin, choices)
+            return KeyedRequest(request, body)
+
+        return keyed
 
 
 def with_key(request: Request, identity: str, fresh: str = "") -> KeyedRequest:
@@ -71,7 +69,8 @@ def with_key(request: Request, identity: str, fresh: str = "") -> KeyedRequest:
     Images enter by digest and transform, never by path. Retries, timeouts and credentials stay out.
     """
     frame = RequestFrame(identity, request.sampling, fresh)
-    return frame.keyed(request.messages, request.images, request.draw, request.origin, request.choices)
+    keyed = frame.draws(request.messages, request.images, request.choices)
+    return keyed(request.draw, request.origin)
 
 
 def key_of(canonical: bytes) -> str:
