@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.released import papers, published
 from sightline.metrics.significance import Comparison
-from sightline.reporting.comparison import NOTE, TOGETHER, comparison_notes, each_pair
+from sightline.reporting.comparison import NOTE, TOGETHER, comparison_notes, each_pair, value_at
 from sightline.reporting.table import Column, Field, ReportTable, Value, build_table, n_cell, value_cell
 from sightline.types import MetricValue, split_subset
 
@@ -44,29 +44,29 @@ class Cost(Struct, frozen=True):
     after: float | None
 
 
-class _AdapterRow(Struct, frozen=True):
-    """A row: a metric of a task without and with the adapter, the difference, and that of each adapter."""
-
-    task: str
-    each: str
-    before: MetricValue
-    after: MetricValue
-    change: MetricValue
+_AdapterRow = tuple[Comparison, MetricValue]
+"""A comparison of runs without and with an adapter, and a difference of it."""
 
 
 def adapted_table(
     comparisons: Sequence[Comparison], metrics: Sequence[str], by: str | None, notes: Sequence[str] = ()
 ) -> ReportTable:
     """A table of metrics without and with an adapter; the values of the label `by` are rows too."""
-    lines = [line for comparison in comparisons for line in _lines(comparison, metrics, by)]
+    lines = [
+        (comparison, change)
+        for comparison in comparisons
+        for metric in metrics
+        for change in comparison.differences
+        if change.metric == metric and (change.subset == "all" or split_subset(change.subset)[0] == by)
+    ]
     fields: list[Field[_AdapterRow]] = [
-        (Column("text", "", "task"), lambda line: line.task),
-        (Column("text", "metric", "metric"), lambda line: line.change.metric),
-        (Column("text", "subset", "subset"), lambda line: line.change.subset),
-        (Column("value", "without\n95 %", "without"), lambda line: value_cell(line.before)),
-        (Column("value", "with adapter\n95 %", "with"), lambda line: value_cell(line.after)),
-        (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line.change)),
-        (Column("count", "groups", "groups"), lambda line: n_cell(line.change)),
+        (Column("text", "", "task"), lambda line: line[0].task),
+        (Column("text", "metric", "metric"), lambda line: line[1].metric),
+        (Column("text", "subset", "subset"), lambda line: line[1].subset),
+        (Column("value", "without\n95 %", "without"), lambda line: value_at(line[0].base, line[1])),
+        (Column("value", "with adapter\n95 %", "with"), lambda line: value_at(line[0].other, line[1])),
+        (Column("value", "difference\n95 %", "difference"), lambda line: value_cell(line[1])),
+        (Column("count", "groups", "groups"), lambda line: n_cell(line[1])),
     ]
     notes = [*notes, NOTE.replace("the second run minus the first", "with minus without")]
     if any(_printed(line, rows) for line in lines for rows in PRINTED.values()):
@@ -74,7 +74,7 @@ def adapted_table(
         notes.append("in the paper: Table 6 of Chou et al. 2024, other models on other data")
     together = max(len(comparison.runs) for comparison in comparisons)
     if together > 1:
-        fields.append((Column("text", "of each", "each"), lambda line: line.each))
+        fields.append((Column("text", "of each", "each"), lambda line: each_pair(*line)))
         notes.append(TOGETHER.format(f"{together} adapters"))
     return build_table("with and without the adapter", fields, lines, notes)
 
@@ -117,38 +117,17 @@ def cost_table(costs: Sequence[Cost]) -> ReportTable:
     return build_table("what it costs", fields, costs, COST_NOTES)
 
 
-def _lines(comparison: Comparison, metrics: Sequence[str], by: str | None) -> list[_AdapterRow]:
-    before, after = (
-        {_place(value): value for value in values} for values in (comparison.base, comparison.other)
-    )
-    return [
-        _AdapterRow(
-            comparison.task,
-            each_pair(comparison, change),
-            before[_place(change)],
-            after[_place(change)],
-            change,
-        )
-        for metric in metrics
-        for change in comparison.differences
-        if change.metric == metric and (change.subset == "all" or split_subset(change.subset)[0] == by)
-    ]
-
-
-def _place(value: MetricValue) -> tuple[str, str]:
-    return value.metric, value.subset
-
-
 def _paper(model: str, rows: tuple[str, str]) -> Field[_AdapterRow]:
     return Column("text", f"{model}\nin the paper", model), lambda line: _printed(line, rows)
 
 
 def _printed(line: _AdapterRow, rows: tuple[str, str]) -> str:
     """The paper's figures without and with its adapter; '' if it has none."""
-    benchmark, _, setting = line.task.partition(":")
-    if benchmark not in papers() or line.change.subset != "all":
+    comparison, change = line
+    benchmark, _, setting = comparison.task.partition(":")
+    if benchmark not in papers() or change.subset != "all":
         return ""
-    figures = [published(benchmark, setting, row).get(_place(line.change)) for row in rows]
+    figures = [published(benchmark, setting, row).get((change.metric, change.subset)) for row in rows]
     return " → ".join(f"{each[0].value:.1f}" for each in figures if each) if all(figures) else ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError, some_of, unknown_name
 from sightline.formats.jsonl import are_named
@@ -125,38 +126,91 @@ def comparison_table(
 ) -> ReportTable:
     """A table of differences with the values of both runs and the p-values."""
     base, other = comparison.sides
+    bounds = comparison.undecided_bounds
+
+    def if_decided(change: MetricValue) -> Cell:
+        """The lowest and highest difference that undecided verdicts allow."""
+        found = bounds.get((change.metric, change.subset))
+        return None if found is None else Value(change.value, *found, unit=change.unit)
+
     fields: list[Field[MetricValue]] = [
-        (Column("text", "metric", "metric"), lambda change: change.metric),
-        (Column("text", "subset", "subset"), lambda change: change.subset),
-        _of_side("first", base, comparison.base),
-        _of_side("second", other, comparison.other),
+        *_PLACE,
+        (Column("value", _head(base), "first"), partial(value_at, comparison.base)),
+        (Column("value", _head(other), "second"), partial(value_at, comparison.other)),
         (Column("value", "difference\n95 %", "difference"), value_cell),
         (Column("count", "groups", "groups"), n_cell),
         (Column("count", "clusters", "clusters"), clusters_cell),
         _p_value_field(significances, "p\nHolm", "holm"),
     ]
+    published, figures = _published(comparison, rows)
+    tests = len(significances)
     notes = [
         *comparison_notes(comparison),
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
         CHANGE,
         *interval_notes(rows),
-        *_decides(len(significances)),
+        *([DECIDES.format("one row" if tests == 1 else f"{tests} rows")] if tests else []),
         *drawn_notes(rows, significances),
         *disagreements(rows, significances),
         *null_notes(rows),
-        *_published_notes(comparison, rows),
+        *published_notes(figures),
     ]
     if comparison.each:
         fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
         notes.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
-    if any(bounds[0] != bounds[1] for bounds in map(_bounds_of(comparison), rows) if bounds):
-        fields.insert(5, _if_decided(comparison))
+    found = [bounds.get((row.metric, row.subset)) for row in rows]
+    if any(one and one[0] != one[1] for one in found):
+        fields.insert(5, (Column("value", "if undecided\nwere decided", "if_decided"), if_decided))
         notes.append(IF_DECIDED)
-    fields += _published_fields(comparison, rows)
-    if full:
-        fields += [_run_field("first", base), _run_field("second", other)]
+    fields += published
+    for key, side in (("first run", base), ("second run", other)) if full else ():
+        fields.append((Column("text", key, key), partial(_run_names, side)))
     return build_table(comparison.task, fields, rows, notes)
+
+
+_PLACE: list[Field[MetricValue]] = [
+    (Column("text", "metric", "metric"), lambda change: change.metric),
+    (Column("text", "subset", "subset"), lambda change: change.subset),
+]
+"""The columns of the place of a difference."""
+
+
+def _run_names(side: ComparedSide, _: MetricValue) -> str:
+    return ", ".join(side.runs)
+
+
+def _head(side: ComparedSide) -> str:
+    """The names of the runs; below them the model, unless the user named them."""
+    names = [name.removeprefix("run ") for name in side.runs]
+    numbered = all(name.isdecimal() for name in names)
+    title = f"run{'s' if len(names) > 1 else ''} {', '.join(names)}" if numbered else ", ".join(names)
+    return heading(title, *([] if are_named(side.runs) else [short_names([side.model])[side.model]]))
+
+
+def _published(
+    comparison: Comparison, rows: Sequence[MetricValue]
+) -> tuple[list[Field[MetricValue]], list[tuple[str, PublishedValue]]]:
+    """A column for each row and table of the paper, and its figures with their places.
+
+    Those for the setting of the base run come first.
+    """
+    places = {(row.metric, row.subset): place(row) for row in rows}
+    found: dict[tuple[str, str], dict[MetricSubset, PublishedValue]] = {}
+    for metric in (*comparison.base, *comparison.other):
+        where = (metric.metric, metric.subset)
+        for figure in (metric.published or ()) if where in places else ():
+            found.setdefault((figure.row, figure.table), {}).setdefault(where, figure)
+
+    def field(row: str, table: str, figures: Mapping[MetricSubset, PublishedValue]) -> Field[MetricValue]:
+        def cell(change: MetricValue) -> Cell:
+            figure = figures.get((change.metric, change.subset))
+            return None if figure is None else PublishedCell(figure, None)
+
+        return Column("published", heading(row, table), f"{row} ({table})", differences=False), cell
+
+    fields = [field(*named, figures) for named, figures in found.items()]
+    return fields, [(places[at], one) for figures in found.values() for at, one in figures.items()]
 
 
 def comparison_notes(comparison: Comparison) -> list[str]:
@@ -224,8 +278,7 @@ def tests_table(
         return Value(one.detectable if one else None, unit=change.unit)
 
     fields: list[Field[MetricValue]] = [
-        (Column("text", "metric", "metric"), lambda change: change.metric),
-        (Column("text", "subset", "subset"), lambda change: change.subset),
+        *_PLACE,
         (Column("value", "difference", "difference"), lambda change: Value(change.value, unit=change.unit)),
         *(_p_value_field(significances, *one) for one in tests),
         (Column("value", "detectable", "detectable"), detectable),
@@ -240,15 +293,16 @@ def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
         raise unknown_name("label", by, labels)
 
 
+def value_at(metrics: Sequence[MetricValue], change: MetricValue) -> Cell:
+    """The cell of the value at the place of a difference; empty if there is none."""
+    where = (change.metric, change.subset)
+    return value_cell(next((one for one in metrics if (one.metric, one.subset) == where), None))
+
+
 def each_pair(comparison: Comparison, change: MetricValue) -> str:
-    place = (change.metric, change.subset)
-    values = [{(one.metric, one.subset): one.value for one in pair}.get(place) for pair in comparison.each]
+    where = (change.metric, change.subset)
+    values = [{(one.metric, one.subset): one.value for one in pair}.get(where) for pair in comparison.each]
     return " ".join("-" if value is None else number_text(value, sign=True) for value in values)
-
-
-def _decides(tests: int) -> list[str]:
-    """Which p-value decides, where there is one."""
-    return [DECIDES.format("one row" if tests == 1 else f"{tests} rows")] if tests else []
 
 
 def drawn_notes(rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]) -> list[str]:
@@ -280,55 +334,6 @@ def _p_value_field(
     return Column("p_value", head, name), p_value
 
 
-def _published(
-    comparison: Comparison, rows: Sequence[MetricValue]
-) -> dict[tuple[str, str], dict[MetricSubset, PublishedValue]]:
-    """The paper's figures by its row and table; those for the setting of the base run first."""
-    shown = {(row.metric, row.subset) for row in rows}
-    found: dict[tuple[str, str], dict[MetricSubset, PublishedValue]] = {}
-    for metric in (*comparison.base, *comparison.other):
-        for figure in (metric.published or ()) if (metric.metric, metric.subset) in shown else ():
-            figures = found.setdefault((figure.row, figure.table), {})
-            figures.setdefault((metric.metric, metric.subset), figure)
-    return found
-
-
-def _published_fields(comparison: Comparison, rows: Sequence[MetricValue]) -> list[Field[MetricValue]]:
-    def field(row: str, table: str, figures: Mapping[MetricSubset, PublishedValue]) -> Field[MetricValue]:
-        def cell(change: MetricValue) -> Cell:
-            figure = figures.get((change.metric, change.subset))
-            return None if figure is None else PublishedCell(figure, None)
-
-        return Column("published", heading(row, table), f"{row} ({table})", differences=False), cell
-
-    return [field(row, table, figures) for (row, table), figures in _published(comparison, rows).items()]
-
-
-def _published_notes(comparison: Comparison, rows: Sequence[MetricValue]) -> list[str]:
-    places = {(row.metric, row.subset): place(row) for row in rows}
-    return published_notes(
-        [
-            (places[where], figure)
-            for figures in _published(comparison, rows).values()
-            for where, figure in figures.items()
-        ]
-    )
-
-
-def _of_side(key: str, side: ComparedSide, metrics: Sequence[MetricValue]) -> Field[MetricValue]:
-    values = {(metric.metric, metric.subset): metric for metric in metrics}
-    names = [name.removeprefix("run ") for name in side.runs]
-    numbered = all(name.isdecimal() for name in names)
-    title = ", ".join(names) if not numbered else f"run{'s' if len(names) > 1 else ''} {', '.join(names)}"
-    title = heading(title, *([] if are_named(side.runs) else [short_names([side.model])[side.model]]))
-    return Column("value", title, key), lambda change: value_cell(values.get((change.metric, change.subset)))
-
-
-def _run_field(key: str, side: ComparedSide) -> Field[MetricValue]:
-    names = ", ".join(side.runs)
-    return Column("text", f"{key} run", f"{key} run"), lambda _: names
-
-
 def _typed(value: Any) -> str:
     """A value as the user types it; `default` for an option that a side does not have."""
     return "none" if value is None else option_text(value)
@@ -339,21 +344,6 @@ def _not_compared(reasons: Mapping[str, str]) -> list[str]:
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
     return [f"not compared: {some_of(listed, 4)} ({reason})" for reason, listed in names.items()]
-
-
-def _bounds_of(comparison: Comparison) -> Callable[[MetricValue], tuple[float, float] | None]:
-    return lambda change: comparison.undecided_bounds.get((change.metric, change.subset))
-
-
-def _if_decided(comparison: Comparison) -> Field[MetricValue]:
-    """The lowest and highest difference that undecided verdicts allow."""
-    bounds_of = _bounds_of(comparison)
-
-    def cell(change: MetricValue) -> Cell:
-        bounds = bounds_of(change)
-        return None if bounds is None else Value(change.value, *bounds, unit=change.unit)
-
-    return Column("value", "if undecided\nwere decided", "if_decided"), cell
 
 
 # -- Tables of changed answers: how many were gained and lost, and which they are
@@ -553,8 +543,7 @@ def margin_table(
         return Value(row.value, verdict(row).low, verdict(row).high, unit=row.unit, interval=row.interval)
 
     fields: list[Field[MetricValue]] = [
-        (Column("text", "metric", "metric"), lambda row: row.metric),
-        (Column("text", "subset", "subset"), lambda row: row.subset),
+        *_PLACE,
         (Column("value", "difference\n90 %", "difference_90"), ninety),
         (Column("text", "better", "better"), lambda row: comparison.definitions[row.metric].better),
         (Column("text", "non-inferior", "non_inferior"), lambda row: _word(verdict(row).non_inferior)),
@@ -590,17 +579,18 @@ def over_models(results: Sequence[Result]) -> list[ReportTable]:
     swept = len({(result.model_identity, repr(result.options)) for result in results}) > len(models)
     if len(kinds) != 1 or swept:
         return []
-    return [table for table in (_correlations(results), _spread(results)) if table is not None]
+    known, task = benchmark_class(results[0].benchmark), f"{results[0].benchmark}:{results[0].setting}"
+    tables = (_correlations(known, task, results), _spread(known, task, results))
+    return [table for table in tables if table.rows]
 
 
-def _correlations(results: Sequence[Result]) -> ReportTable | None:
+def _correlations(known: type[Benchmark], task: str, results: Sequence[Result]) -> ReportTable:
     """The correlation of each pair of metrics over at least three models that have both values."""
-    known = benchmark_class(results[0].benchmark)
     name, coefficient = COEFFICIENTS[known.correlation]
     rows = []
     for first, second in known.correlated_metrics:
         points = [(_value(result, first), _value(result, second)) for result in results]
-        both = [(x, y) for x, y in points if x is not None and y is not None]
+        both = [(x.value, y.value) for x, y in points if x and y]
         if len(both) >= FEWEST_MODELS:
             value = coefficient(*np.array(both).T)
             rows.append((first, second, Value(value, unit="number"), len(both)))
@@ -610,14 +600,14 @@ def _correlations(results: Sequence[Result]) -> ReportTable | None:
         Column("value", name, known.correlation),
         Column("count", "models", "models"),
     )
-    return ReportTable(f"{_kind(results)}, over models", columns, tuple(rows)) if rows else None
+    return ReportTable(f"{task}, over models", columns, tuple(rows))
 
 
-def _spread(results: Sequence[Result]) -> ReportTable | None:
+def _spread(known: type[Benchmark], task: str, results: Sequence[Result]) -> ReportTable:
     """The sample standard deviation, minimum and maximum of each metric over at least three models."""
     rows: list[tuple[Cell, ...]] = []
-    for name in benchmark_class(results[0].benchmark).spread_metrics:
-        found = [m for m in (_metric(result, name) for result in results) if m is not None]
+    for name in known.spread_metrics:
+        found = [m for m in (_value(result, name) for result in results) if m is not None]
         values = [m.value for m in found if m.value is not None]
         if len(values) >= FEWEST_MODELS:
             numbers = (stdev(values), min(values), max(values))
@@ -629,17 +619,10 @@ def _spread(results: Sequence[Result]) -> ReportTable | None:
         Column("value", "most", "most"),
         Column("count", "models", "models"),
     )
-    return ReportTable(f"{_kind(results)}, spread over models", columns, tuple(rows)) if rows else None
+    return ReportTable(f"{task}, spread over models", columns, tuple(rows))
 
 
-def _kind(results: Sequence[Result]) -> str:
-    return f"{results[0].benchmark}:{results[0].setting}"
-
-
-def _value(result: Result, name: str) -> float | None:
-    metric = _metric(result, name)
-    return None if metric is None else metric.value
-
-
-def _metric(result: Result, name: str) -> MetricValue | None:
-    return next((m for m in result.metrics if m.metric == name and m.subset == "all"), None)
+def _value(result: Result, name: str) -> MetricValue | None:
+    """The metric over all samples; None without a value."""
+    found = (m for m in result.metrics if m.metric == name and m.subset == "all" and m.value is not None)
+    return next(found, None)

@@ -134,6 +134,14 @@ def clusters_cell(metric: MetricValue | None) -> Cell:
     return None if metric is None else metric.clusters
 
 
+def size_fields(of: Callable[[_Record], MetricValue | None], n: str = "n") -> list[Field[_Record]]:
+    """The columns of the number that a metric averages over, called `n`, and of its clusters."""
+    return [
+        (Column("count", n, "n" if n == "answers" else n), lambda row: n_cell(of(row))),
+        (Column("count", "clusters", "clusters"), lambda row: clusters_cell(of(row))),
+    ]
+
+
 def published_cell(metric: MetricValue | None, value: PublishedValue | None) -> Cell:
     """The cell of a published figure; empty without the value of this run or the figure."""
     if metric is None or value is None:

@@ -265,6 +265,9 @@ def _notes(metrics: Sequence[MetricValue]) -> list[str]:
 
 # -- The compact table of a result by one label: leading metrics with the first figures of the paper
 
+_LabelRow = tuple[str, Mapping[str, MetricValue]]
+"""A value of the label, and the metrics under it."""
+
 
 def breakdown(result: Result, label: str) -> ReportTable | None:
     """The leading metrics under each value of a label.
@@ -277,8 +280,13 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
     Returns:
         The table; None if none of the metrics has a value under the label.
     """
-    lines = _breakdown_lines(result, label)
-    defined = {name for line in lines for name, metric in line.metrics.items() if metric.value is not None}
+    by_value: dict[str, dict[str, MetricValue]] = {}
+    for metric in result.metrics:
+        name, value = label_of(metric)
+        if name == label:
+            by_value.setdefault(value, {})[metric.metric] = metric
+    lines: list[_LabelRow] = list(by_value.items())
+    defined = {name for _, held in lines for name, metric in held.items() if metric.value is not None}
     shown = [name for name in leading_metrics(result.benchmark, [result.metrics], label) if name in defined]
     if not shown:
         return None
@@ -286,71 +294,44 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
     overall = {metric.metric for metric in result.metrics if metric.subset == "all" and metric.published}
     compared = [first, *(name for name in others if name not in overall)]
     fields: list[Field[_LabelRow]] = [
-        (Column("text", heading(label), label), lambda line: line.label),
-        (Column("count", "n", "n"), lambda line: n_cell(line.metrics.get(first))),
-        (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line.metrics.get(first))),
+        (Column("text", heading(label), label), lambda line: line[0]),
+        (Column("count", "n", "n"), lambda line: n_cell(line[1].get(first))),
+        (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line[1].get(first))),
         *(_value_field(name) for name in shown),
-        *(
-            field
-            for name in compared
-            for field in _published_breakdown_fields(lines, name, f"{name}\n" if others else "")
-        ),
     ]
-    values = [
-        (line.label, value) for name in compared for line in lines for value in line.published(name).values()
-    ]
-    metrics = [line.metrics[name] for line in lines for name in shown if name in line.metrics]
-    notes = [*_other_counts(lines, first, others), *published_notes(values), *value_notes(metrics)]
+    figures: list[tuple[str, PublishedValue]] = []
+    for name in compared:
+        printed = [(value, _first_figures(held.get(name))) for value, held in lines]
+        figures += [(value, figure) for value, by_row in printed for figure in by_row.values()]
+        tables = {row: figure.table for _, by_row in printed for row, figure in by_row.items()}
+        before = f"{name}\n" if others else ""
+        fields += [_figure_field(name, row, f"{before}{row}\n{table}") for row, table in tables.items()]
+    metrics = [held[name] for _, held in lines for name in shown if name in held]
+    notes = [*_other_counts(lines, first, others), *published_notes(figures), *value_notes(metrics)]
     return build_table(f"By {label}", fields, lines, notes)
 
 
-class _LabelRow(Struct, frozen=True):
-    """A row: a value of the label, and the metrics under it."""
-
-    label: str
-    metrics: Mapping[str, MetricValue]
-
-    def published(self, name: str) -> dict[str, PublishedValue]:
-        """The first figure for a metric in each row of the paper."""
-        metric = self.metrics.get(name)
-        values = (metric.published if metric else None) or []
-        return {value.row: value for value in reversed(values)}
-
-
-def _breakdown_lines(result: Result, label: str) -> list[_LabelRow]:
-    metrics: dict[str, dict[str, MetricValue]] = {}
-    for metric in result.metrics:
-        name, value = label_of(metric)
-        if name == label:
-            metrics.setdefault(value, {})[metric.metric] = metric
-    return [_LabelRow(value, under) for value, under in metrics.items()]
+def _first_figures(metric: MetricValue | None) -> dict[str, PublishedValue]:
+    """The first figure in each row of the paper, in its order."""
+    found: dict[str, PublishedValue] = {}
+    for one in (metric.published if metric else None) or ():
+        found.setdefault(one.row, one)
+    return found
 
 
 def _value_field(name: str) -> Field[_LabelRow]:
-    return Column("value", f"{name}\n95 %", name), lambda line: value_cell(line.metrics.get(name))
+    return Column("value", f"{name}\n95 %", name), lambda line: value_cell(line[1].get(name))
 
 
-def _published_breakdown_fields(lines: Sequence[_LabelRow], name: str, head: str) -> list[Field[_LabelRow]]:
-    tables = {row: value.table for line in lines for row, value in line.published(name).items()}
-    return [
-        _published_breakdown_field(name, row, f"{head}{row}\n{tables[row]}") for row in _rows(lines, name)
-    ]
-
-
-def _published_breakdown_field(name: str, row: str, head: str) -> Field[_LabelRow]:
+def _figure_field(name: str, row: str, head: str) -> Field[_LabelRow]:
     column = Column("published", head, f"{name} {row}", differences=False)
-    return column, lambda line: published_cell(line.metrics.get(name), line.published(name).get(row))
-
-
-def _rows(lines: Sequence[_LabelRow], name: str) -> list[str]:
-    published = (line.metrics[name].published or [] for line in lines if name in line.metrics)
-    return list(dict.fromkeys(value.row for values in published for value in values))
+    return column, lambda line: published_cell(line[1].get(name), _first_figures(line[1].get(name)).get(row))
 
 
 def _other_counts(lines: Sequence[_LabelRow], first: str, others: Sequence[str]) -> list[str]:
     """The numbers that metrics average over if they differ from those of the first metric."""
     counts = {
-        name: [f"{line.metrics[name].n:g}" if name in line.metrics else "none" for line in lines]
+        name: [f"{held[name].n:g}" if name in held else "none" for _, held in lines]
         for name in (first, *others)
     }
     return [
@@ -420,25 +401,17 @@ def corrected_tables(result: Result) -> list[ReportTable]:
         (Column("text", "metric", "metric"), lambda one: one.metric),
         *([(Column("text", "judge", "judge"), lambda one: judges[one.judge])] if len(judges) > 1 else []),
         (Column("value", "judge\n95 %", "judged"), lambda one: value_cell(one.judged)),
-        (Column("value", "on labelled\n95 %", "sampled"), _sampled),
+        (Column("value", "on labelled\n95 %", "sampled"), lambda one: value_cell(one.sampled) or Value(None)),
         (Column("value", "humans\n95 %", "human"), lambda one: value_cell(one.human)),
         (Column("value", "corrected\n95 %", "corrected"), lambda one: value_cell(one.corrected)),
         (Column("value", "bias\n95 %", "bias"), lambda one: value_cell(one.bias)),
         (Column("value", "weight", "weight"), lambda one: Value(one.weight, unit="number")),
-        (Column("value", "narrowed\n%", "narrowed"), _narrowed),
+        (Column("value", "narrowed\n%", "narrowed"), lambda one: Value(one.narrowed)),
         (Column("count", "labelled", "labelled"), lambda one: one.labelled),
         (Column("count", "clusters", "clusters"), lambda one: one.judged.clusters),
         (Column("count", "to halve", "needed"), lambda one: "-" if one.needed is None else one.needed),
     ]
     return [build_table("Corrected by humans", fields, values, _corrected_notes(result))]
-
-
-def _sampled(value: CorrectedValue) -> Cell:
-    return Value(None) if value.sampled is None else value_cell(value.sampled)
-
-
-def _narrowed(value: CorrectedValue) -> Cell:
-    return Value(value.narrowed)
 
 
 def _corrected_notes(result: Result) -> list[str]:
@@ -464,56 +437,42 @@ def _corrected_notes(result: Result) -> list[str]:
 # -- Results of several settings in one table: a row per metric, a column per model, few notes
 
 
+_OverviewRow = tuple[tuple[str, str], Mapping[str, MetricValue]]
+"""A setting and a metric of it, and its value for each model."""
+
+
 def overview(title: str, results: Sequence[Result]) -> ReportTable:
     """A table of all metrics over all samples, grouped by setting, with the models as columns.
 
     The results need the same models under each setting. Counts and options are in the report of each run.
     """
-    short = short_names(result.model for result in results)
-    fields: list[Field[_OverviewRow]] = [
-        (Column("text", "", "setting"), lambda line: line.setting),
-        (Column("text", "metric", "metric"), lambda line: line.metric),
-        *(_model_field(model, name) for model, name in short.items()),
-        (Column("count", "n", "n"), lambda line: n_cell(next(iter(line.values.values())))),
-    ]
-    return build_table(title, fields, _overview_lines(results), _overview_notes(results))
 
+    def of_model(model: str, name: str) -> Field[_OverviewRow]:
+        return Column("value", heading(name, "95 %"), model), lambda line: value_cell(line[1].get(model))
 
-class _OverviewRow(Struct, frozen=True):
-    """A row: a metric of a setting, and its value for each model."""
-
-    setting: str
-    metric: str
-    values: Mapping[str, MetricValue]
-
-
-def _overview_lines(results: Sequence[Result]) -> list[_OverviewRow]:
     values: dict[tuple[str, str], dict[str, MetricValue]] = {}
-    for result in results:
-        for metric in result.metrics:
-            if metric.subset == "all":
-                values.setdefault((_setting(result), metric.metric), {})[result.model] = metric
-    return [_OverviewRow(setting, metric, by_model) for (setting, metric), by_model in values.items()]
-
-
-def _model_field(model: str, name: str) -> Field[_OverviewRow]:
-    return Column("value", heading(name, "95 %"), model), lambda line: value_cell(line.values.get(model))
-
-
-def _overview_notes(results: Sequence[Result]) -> list[str]:
-    """The legend, what chance gets, the notes of each run, and how the intervals were made."""
     chance: dict[str, list[str]] = {}
     for result in results:
+        setting = f"{result.benchmark}:{result.setting}"
+        for metric in result.metrics:
+            if metric.subset == "all":
+                values.setdefault((setting, metric.metric), {})[result.model] = metric
         chance.setdefault(result.benchmark, []).extend(chance_notes(result))
-    own = [(f"{_setting(result)}, {result.model}", result.notes) for result in results]
-    intervals = interval_notes([metric for result in results for metric in result.metrics])
+    fields: list[Field[_OverviewRow]] = [
+        (Column("text", "", "setting"), lambda line: line[0][0]),
+        (Column("text", "metric", "metric"), lambda line: line[0][1]),
+        *(of_model(*named) for named in short_names(result.model for result in results).items()),
+        (Column("count", "n", "n"), lambda line: n_cell(next(iter(line[1].values())))),
+    ]
+    metrics = [metric for result in results for metric in result.metrics]
     definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
-    legend = definition_notes((metric.metric for result in results for metric in result.metrics), definitions)
-    return [*legend, *shared_notes(own), *shared_notes(list(chance.items())), *intervals]
-
-
-def _setting(result: Result) -> str:
-    return f"{result.benchmark}:{result.setting}"
+    notes = [
+        *definition_notes((metric.metric for metric in metrics), definitions),
+        *shared_notes([(f"{one.benchmark}:{one.setting}, {one.model}", one.notes) for one in results]),
+        *shared_notes(list(chance.items())),
+        *interval_notes(metrics),
+    ]
+    return build_table(title, fields, values.items(), notes)
 
 
 # -- Report tables in Markdown, and the report of a results folder
