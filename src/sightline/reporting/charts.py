@@ -33,7 +33,7 @@ from sightline.reporting.judges import JudgeReport, with_short_names
 from sightline.reporting.notes import ResultPoint, label_of, row_names, short_names
 from sightline.reporting.pivot import in_label_order, value_labels
 from sightline.reporting.tables import leading_metrics, run_names, title_of
-from sightline.types import MetricValue, Result, split_subset
+from sightline.types import MetricValue, Range, Result, split_subset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,42 +125,50 @@ def results_chart(
     """Every metric of one result, or the leading ones of several; the values of the label `by` are rows."""
     chosen = _chosen(results, by, metrics)
     names = run_names(results, runs) if len(results) > 1 else [""]
-    held = [
-        (name, metric)
-        for name, result in zip(names, results, strict=True)
-        for metric in result.metrics
-        if metric.metric in chosen and label_of(metric)[0] == (by or "") and metric.value is not None
-    ]
-    held.sort(key=lambda one: chosen.index(one[1].metric))
-    if not held:
-        raise UserError("nothing to plot: no metric of the table has a value")
-    values = tuple(
+    values = [
         ChartValue(metric.metric, label_of(metric)[1], name, metric)
         if by
         else ChartValue(_over_all(metric), metric.metric, name, metric)
-        for name, metric in held
-    )
-    return Chart(
-        title_of(results, by, runs), values, humans=_humans(results), ranges=_ranges(results, values)
-    )
+        for name, result in zip(names, results, strict=True)
+        for metric in result.metrics
+        if label_of(metric)[0] == (by or "")
+    ]
+    return _chart(title_of(results, by, runs), results, values, chosen)
 
 
 def varied_chart(points: Sequence[ResultPoint], metrics: Sequence[str] = ()) -> Chart:
     """The values of a chart with models as rows and varied options as series."""
     results = [point.result for point in points]
     points = in_label_order(points)
-    chosen = _chosen(results, None, metrics, several=True)
     values = [
         ChartValue(metric.metric, name, ", ".join(value_labels(point)), metric)
         for name, point in zip(row_names(points), points, strict=True)
         for metric in point.result.metrics
-        if metric.metric in chosen and metric.subset == "all" and metric.value is not None
+        if metric.subset == "all"
     ]
-    values.sort(key=lambda value: chosen.index(value.panel))
+    return _chart(title_of(results, None), results, values, _chosen(results, None, metrics, several=True))
+
+
+def _chart(
+    title: str, results: Sequence[Result], values: Sequence[ChartValue], chosen: Sequence[str]
+) -> Chart:
+    """The chart of the chosen metrics, in their order; the range of differences is what is drawn."""
+    values = [one for one in values if one.metric.metric in chosen and one.metric.value is not None]
     if not values:
         raise UserError("nothing to plot: no metric of the table has a value")
+    defined = {name: one.range for result in results for name, one in result.metric_definitions.items()}
+    ranges: dict[str, Range] = {
+        value.panel: defined.get(value.metric.metric, (None, None))
+        for value in values
+        if value.metric.unit == "number"
+    }
+    ranges |= {value.panel: (None, None) for value in values if value.metric.unit == "points"}
+    paper = paper_of(results[0].benchmark)
     return Chart(
-        title_of(results, None), tuple(values), humans=_humans(results), ranges=_ranges(results, values)
+        title,
+        tuple(sorted(values, key=lambda one: chosen.index(one.metric.metric))),
+        humans=paper.human_rows if paper else (),
+        ranges=ranges,
     )
 
 
@@ -185,23 +193,6 @@ def _chosen(
 def _over_all(metric: MetricValue) -> str:
     """The panel of a metric over all samples: metrics of one unit share an axis."""
     return {"percent": "value", "points": "difference", "number": metric.metric}[metric.unit]
-
-
-def _ranges(
-    results: Sequence[Result], values: Sequence[ChartValue]
-) -> dict[str, tuple[float | None, float | None]]:
-    """The range of each panel; that of differences is what is drawn."""
-    defined = {name: one.range for result in results for name, one in result.metric_definitions.items()}
-    return {
-        value.panel: defined.get(value.metric.metric, (None, None))
-        for value in values
-        if value.metric.unit == "number"
-    } | {value.panel: (None, None) for value in values if value.metric.unit == "points"}
-
-
-def _humans(results: Sequence[Result]) -> Sequence[str]:
-    paper = paper_of(results[0].benchmark)
-    return () if paper is None else paper.human_rows
 
 
 # -- The chart of a comparison: a forest plot of its differences

@@ -11,7 +11,6 @@ from sightline.benchmarks.released import published_judges
 from sightline.metrics.association import JudgeDifference
 from sightline.reporting.notes import interval_notes, null_notes, short_names, value_notes
 from sightline.reporting.table import (
-    Cell,
     Column,
     Field,
     PValue,
@@ -20,7 +19,7 @@ from sightline.reporting.table import (
     build_table,
     clusters_cell,
     heading,
-    n_cell,
+    size_fields,
     value_cell,
 )
 from sightline.types import MetricValue, split_subset
@@ -54,13 +53,17 @@ CORRECTED = (
 def judge_tables(report: JudgeReport) -> list[ReportTable]:
     report = with_short_names(report)
     parts = dict.fromkeys(split_subset(row.subset)[0] for row in report.rows if row.subset != "all")
+    error: Field[MetricValue] = (Column("text", "error", "error"), lambda one: one.metric)
     return [
         _whole(report),
         *([_against_best(report)] if report.contrasts else []),
         *([_repeats(report.repeats)] if report.repeats else []),
         *(_parts(report, label) for label in parts),
         _ratings("Answers that humans accept, by responder", "accepted", report.accepted),
-        *([_errors(report.errors)] if report.errors else []),
+        *(
+            [_ratings("Errors that humans name, by responder", "has it", report.errors, error, notes=[SEEN])]
+            * bool(report.errors)
+        ),
         *([_humans(report.humans)] if report.humans.raters > 1 else []),
         *rating_tables(report.humans.quality),
     ]
@@ -108,10 +111,12 @@ def _against_best(report: JudgeReport) -> ReportTable:
             lambda line: DISTINGUISHABLE[line[1].distinguishable],
         ),
         (Column("p_value", "p\nHolm", "holm"), lambda line: PValue(line[1].holm)),
-        (Column("value", "detectable", "detectable"), lambda line: _detectable(line[1])),
+        (
+            Column("value", "detectable", "detectable"),
+            lambda line: Value(line[1].detectable, unit=line[1].difference.unit),
+        ),
         (Column("count", "items needed", "needed"), lambda line: line[1].needed),
-        (Column("count", "answers", "n"), lambda line: n_cell(line[1].difference)),
-        (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line[1].difference)),
+        *size_fields(lambda line: line[1].difference, "answers"),
     ]
     answers = {row.judge: row.answers for row in report.rows if row.subset == "all"}
     most = max(answers.values())
@@ -139,8 +144,7 @@ def _repeats(repeats: Sequence[MetricValue]) -> ReportTable:
         (Column("text", "judge", "judge"), lambda one: one.judge or ""),
         (Column("text", "statistic", "statistic"), lambda one: one.metric),
         (Column("value", "value\n95 %", ""), value_cell),
-        (Column("count", "answers", "n"), n_cell),
-        (Column("count", "clusters", "clusters"), clusters_cell),
+        *size_fields(lambda one: one, "answers"),
     ]
     return build_table("Agreement of each judge with its own repeats", fields, repeats, value_notes(repeats))
 
@@ -158,11 +162,6 @@ def _parts(report: JudgeReport, label: str) -> ReportTable:
     return build_table(f"Compared with the human majority, by {label}", fields, rows, value_notes(shown))
 
 
-def _errors(errors: Sequence[MetricValue]) -> ReportTable:
-    error: Field[MetricValue] = (Column("text", "error", "error"), lambda one: one.metric)
-    return _ratings("Errors that humans name, by responder", "has it", errors, error, notes=[SEEN])
-
-
 def _ratings(
     title: str,
     what: str,
@@ -175,8 +174,7 @@ def _ratings(
         (Column("text", "responder", "responder"), lambda one: one.subset.partition("=")[2] or "unknown"),
         *more,
         (Column("value", heading(what, "95 %"), ""), value_cell),
-        (Column("count", "answers", "n"), n_cell),
-        (Column("count", "clusters", "clusters"), clusters_cell),
+        *size_fields(lambda one: one, "answers"),
     ]
     return build_table(title, fields, values, notes)
 
@@ -188,8 +186,7 @@ def _humans(humans: AnnotatorAgreement) -> ReportTable:
         (Column("text", "human", "human"), lambda one: one.subset.partition("=")[2] or "all"),
         (Column("text", "statistic", "statistic"), lambda one: one.metric),
         (Column("value", "value\n95 %", ""), value_cell),
-        (Column("count", "answers", "n"), n_cell),
-        (Column("count", "clusters", "clusters"), clusters_cell),
+        *size_fields(lambda one: one, "answers"),
     ]
     return build_table("Agreement among the humans", fields, rows, [*value_notes(rows), *unknown])
 
@@ -208,10 +205,6 @@ def _counts() -> list[Field[JudgeResult]]:
         (Column("count", "answers", "n"), lambda row: row.answers),
         (Column("count", "clusters", "clusters"), lambda row: clusters_cell(row.roc_auc)),
     ]
-
-
-def _detectable(contrast: JudgeDifference) -> Cell:
-    return Value(contrast.detectable, unit=contrast.difference.unit)
 
 
 def _notes(report: JudgeReport, rows: Sequence[JudgeResult]) -> list[str]:
@@ -277,8 +270,7 @@ def _raters(quality: RatingQuality) -> ReportTable:
         (Column("value", "accuracy\n95 %", "accuracy"), lambda one: value_cell(one.accuracy)),
         (Column("value", "accepts\nright", "accepts right"), lambda one: Value(one.right)),
         (Column("value", "refuses\nwrong", "refuses wrong"), lambda one: Value(one.wrong)),
-        (Column("count", "answers", "n"), lambda one: n_cell(one.accuracy)),
-        (Column("count", "clusters", "clusters"), lambda one: clusters_cell(one.accuracy)),
+        *size_fields(lambda one: one.accuracy, "answers"),
     ]
     values = [one.accuracy for one in quality.raters]
     notes = [MODEL, *quality.notes, RATES, *null_notes(values), *interval_notes(values)]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.registry import benchmark_class
@@ -136,7 +135,7 @@ def value_labels(point: ResultPoint) -> tuple[str, ...]:
     )
 
 
-class _Block(Struct, frozen=True):
+class _Block(NamedTuple):
     """The heading above some columns: its `key` in CSV and JSON, and the lines of its head."""
 
     key: str
@@ -152,149 +151,117 @@ OVERALL = _Block("all", ("Overall",))
 _Row = tuple[str, ...]
 """The first texts of a row: the model, and a value of the label if its values are rows."""
 
-
-class _RunMetrics(Struct, frozen=True):
-    """The metrics of one run under one block, by name; `run` is its name in notes."""
-
-    row: _Row
-    block: _Block
-    run: str
-    metrics: Mapping[str, MetricValue]
-
-
-class _PivotLayout(Struct, frozen=True):
-    """The label whose values are rows under each model, and the one whose values are blocks of columns.
-
-    Without `row_label` a model has one row; without `column_label` the varied options are the blocks.
-    """
-
-    metrics: list[str]
-    row_label: str | None = None
-    column_label: str | None = None
-
-
-def _pivot(points: Sequence[ResultPoint], by: str | None, table: str | None = None) -> ReportTable:
-    """A table, with the figures of one of the paper; of the one that fits best if `table` has none."""
-    points = in_label_order(points)
-    varied = any(point.values for point in points)
-    runs_metrics = [point.result.metrics for point in points]
-    shown = leading_metrics(points[0].result.benchmark, runs_metrics, by)
-    layout = _PivotLayout(shown, by if varied else None, None if varied else by)
-    runs = _run_metrics(points, layout)
-    blocks = list(dict.fromkeys(run.block for run in runs))
-    compared = blocks if len(blocks) == 2 and all(_is_switched(point.values) for point in points) else []
-    metrics = [metric for run in runs for metric in run.metrics.values()]
-    if not any(_of_table(metric, table) for metric in metrics):
-        table = _shown_table(runs)
-    rows = _measured_rows(runs) | _published_rows(runs, table)
-    columns = _text_columns(points, layout)
-    for block in blocks:
-        columns += [_column(block, name, block in compared[1:]) for name in layout.metrics]
-    return ReportTable(
-        _title(points, by),
-        tuple(columns),
-        tuple((*row, *_row_cells(cells, blocks, layout, compared)) for row, cells in rows.items()),
-        tuple(_notes(points, runs, layout, compared, table)),
-    )
-
-
-def _text_columns(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[Column]:
-    """The columns that name the row; the heads of the last name the varied options, left of their values."""
-    names = ["model", layout.row_label] if layout.row_label else ["model"]
-    varied = [layout.column_label] if layout.column_label else list(points[0].values)
-    return [
-        *(Column("text", heading(name), name) for name in names[:-1]),
-        Column("text", heading(*varied, names[-1]), names[-1]),
-    ]
-
-
-def _run_metrics(points: Sequence[ResultPoint], layout: _PivotLayout) -> list[_RunMetrics]:
-    """The metrics of each run under each value of the label; none for a run without any answer."""
-    label = layout.row_label or layout.column_label or ""
-    runs = []
-    for name, point in zip(row_names(points), points, strict=True):
-        run = ", ".join(filter(None, (name, options_text(point.values))))
-        by_value: dict[str, dict[str, MetricValue]] = {}
-        for metric in point.result.metrics:
-            metric_label, value = label_of(metric)
-            if metric_label == label and metric.metric in layout.metrics:
-                by_value.setdefault(value, {})[metric.metric] = metric
-        has_answers = point.result.unanswered < point.result.probes
-        whole = _over_all(point.result, layout)
-        if whole:
-            runs.append(_RunMetrics((name,), OVERALL, run, whole if has_answers else {}))
-        for value, metrics in by_value.items():
-            row = (name, value) if layout.row_label else (name,)
-            block = _Block(subset_name(label, value), (value,)) if layout.column_label else _block(point)
-            runs.append(_RunMetrics(row, block, run, metrics if has_answers else {}))
-    return runs
-
-
-def _over_all(result: Result, layout: _PivotLayout) -> dict[str, MetricValue]:
-    """The metrics over all samples, which papers print beside those by label; none if one has no such value
-    (MM-R3, Tables 10-13)."""
-    whole = {
-        one.metric: one for one in result.metrics if one.subset == "all" and one.metric in layout.metrics
-    }
-    return whole if layout.column_label and len(whole) == len(layout.metrics) else {}
-
-
-def _block(point: ResultPoint) -> _Block:
-    return _Block(options_text(point.values), value_labels(point))
-
-
-def _is_switched(values: Mapping[str, Any]) -> bool:
-    return len(values) == 1 and isinstance(next(iter(values.values())), bool)
-
-
-def _column(block: _Block, name: str, differences: bool) -> Column:
-    return Column("spread", heading(*block.head, name), f"{block.key} {name}".strip(), differences)
-
-
 _Cells = dict[tuple[_Block, str], Value]
 """The numbers of a row by block and metric."""
 
 
-def _measured_rows(runs: Sequence[_RunMetrics]) -> dict[_Row, _Cells]:
+class _Placed(NamedTuple):
+    """A value at its place; `run` is the name of its run in notes."""
+
+    row: _Row
+    block: _Block
+    run: str
+    metric: MetricValue
+
+
+def _pivot(points: Sequence[ResultPoint], by: str | None, table: str | None = None) -> ReportTable:
+    """A table, with the figures of one of the paper; of the one that fits best if `table` has none.
+
+    Where options vary, they are the blocks of columns, and the values of the label are rows under each model;
+    otherwise the values of the label are the blocks.
+    """
+    points = in_label_order(points)
+    across = not any(point.values for point in points)
+    shown = leading_metrics(points[0].result.benchmark, [point.result.metrics for point in points], by)
     rows: dict[_Row, _Cells] = {}
-    for run in runs:
-        cells = rows.setdefault(run.row, {})
-        for name, metric in run.metrics.items():
-            cells[run.block, name] = estimate(metric)
-    return rows
+    blocks: list[_Block] = []
+    placed: list[_Placed] = []
+    for name, point in zip(row_names(points), points, strict=True):
+        has_answers = point.result.unanswered < point.result.probes
+        for (row, block), metrics in _places(name, point, shown, by, across=across).items():
+            cells = rows.setdefault(row, {})
+            blocks += [] if block in blocks else [block]
+            for metric in metrics if has_answers else ():
+                cells[block, metric.metric] = estimate(metric)
+                placed.append(_Placed(row, block, _run_name(name, point), metric))
+    switched = all([type(value) for value in p.values.values()] == [bool] for p in points)
+    compared = blocks if len(blocks) == 2 and switched else []
+    if not any(_of_table(value.metric, table) for value in placed):
+        table = _shown_table(placed)
+    # The heads of the last column of texts name the varied options, left of their values.
+    names = ["model", by] if by and not across else ["model"]
+    varied = [by] if by and across else list(points[0].values)
+    columns = [Column("text", heading(name), name) for name in names[:-1]]
+    columns += [Column("text", heading(*varied, names[-1]), names[-1])]
+    for block in blocks:
+        for name in shown:
+            key = f"{block.key} {name}".strip()
+            columns.append(Column("spread", heading(*block.head, name), key, block in compared[1:]))
+    return ReportTable(
+        _title(points, by),
+        tuple(columns),
+        tuple(
+            (*row, *_row_cells(cells, blocks, shown, compared))
+            for row, cells in (rows | _published_rows(placed, table)).items()
+        ),
+        tuple(_notes(points, placed, shown, compared, table)),
+    )
 
 
-def _shown_table(runs: Sequence[_RunMetrics]) -> str | None:
+def _places(
+    name: str, point: ResultPoint, shown: Sequence[str], by: str | None, *, across: bool
+) -> dict[tuple[_Row, _Block], list[MetricValue]]:
+    """The metrics of a run at each row and block.
+
+    Papers print those over all samples beside those by label, unless one has no such value (MM-R3, Tables
+    10-13).
+    """
+    places: dict[tuple[_Row, _Block], list[MetricValue]] = {}
+    whole = [one for one in point.result.metrics if one.subset == "all" and one.metric in shown]
+    if by and across and whole and len(whole) == len(shown):
+        places[(name,), OVERALL] = whole
+    for metric in point.result.metrics:
+        label, value = label_of(metric)
+        if label == (by or "") and metric.metric in shown:
+            row = (name, value) if by and not across else (name,)
+            varied = _Block(options_text(point.values), value_labels(point))
+            block = _Block(subset_name(label, value), (value,)) if by and across else varied
+            places.setdefault((row, block), []).append(metric)
+    return places
+
+
+def _run_name(name: str, point: ResultPoint) -> str:
+    return ", ".join(filter(None, (name, options_text(point.values))))
+
+
+def _shown_table(placed: Sequence[_Placed]) -> str | None:
     """The table of the paper whose figures are shown; None if it has none.
 
     Figures of two tables were often taken under other conditions, so only those of one are beside each
     other: the one that has figures for most columns and rows, of equal ones the one printed first.
     """
-    covered: dict[str, set[tuple[str, _Block, str, _Row]]] = {}
-    for run in runs:
-        for name, metric in run.metrics.items():
-            for figure in metric.published or ():
-                place = (figure.row, run.block, name, run.row[1:])
-                for table in (figure.table, *figure.also):
-                    covered.setdefault(table, set()).add(place)
+    covered: dict[str, set[object]] = {}
+    for (_, *label), block, _, metric in placed:
+        for figure in metric.published or ():
+            for table in (figure.table, *figure.also):
+                covered.setdefault(table, set()).add((figure.row, block, metric.metric, *label))
     return max(covered, key=lambda table: len(covered[table]), default=None)
 
 
-def _published_rows(runs: Sequence[_RunMetrics], table: str | None) -> dict[_Row, _Cells]:
+def _published_rows(placed: Sequence[_Placed], table: str | None) -> dict[_Row, _Cells]:
     """The rows of a table of the paper, each with a second one, marked '*', for figures that are not
     comparable."""
-    figures: dict[tuple[str, str, _Row], dict[tuple[_Block, str], list[tuple[PublishedValue, Value]]]] = {}
-    for run in runs:
-        for name, metric in run.metrics.items():
-            for figure in _of_table(metric, table):
-                row_figures = figures.setdefault((figure.row, table or "", run.row[1:]), {})
-                cell = Value(figure.value, unit=metric.unit)
-                row_figures.setdefault((run.block, name), []).append((figure, cell))
+    figures: dict[_Row, dict[tuple[_Block, str], list[tuple[PublishedValue, Value]]]] = {}
+    for (_, *label), block, _, metric in placed:
+        for figure in _of_table(metric, table):
+            cells = figures.setdefault((figure.row, *label), {})
+            cell = Value(figure.value, unit=metric.unit)
+            cells.setdefault((block, metric.metric), []).append((figure, cell))
     rows: dict[_Row, _Cells] = {}
-    for (row, printed, label), row_figures in figures.items():
-        for column, several in row_figures.items():
+    for (name, *label), by_column in figures.items():
+        for column, several in by_column.items():
             mark = "" if all(figure.comparable for figure, _ in several) else " *"
-            rows.setdefault((f"{row}, {printed}{mark}", *label), {})[column] = several[0][1]
+            rows.setdefault((f"{name}, {table}{mark}", *label), {})[column] = several[0][1]
     names = list(dict.fromkeys(row[0] for row in rows))
     return dict(sorted(rows.items(), key=lambda item: names.index(item[0][0])))
 
@@ -304,21 +271,17 @@ def _of_table(metric: MetricValue, table: str | None) -> list[PublishedValue]:
 
 
 def _row_cells(
-    cells: _Cells, blocks: Sequence[_Block], layout: _PivotLayout, compared: Sequence[_Block]
+    cells: _Cells, blocks: Sequence[_Block], shown: Sequence[str], compared: Sequence[_Block]
 ) -> list[Cell]:
     """The cells of a row; those of the second compared block hold the difference from the first."""
     row: list[Cell] = []
     for block in blocks:
-        for name in layout.metrics:
+        for name in shown:
             cell, first = cells.get((block, name)), cells.get((blocks[0], name))
-            if block in compared[1:] and cell and first:
-                cell = replace(cell, difference=_difference(cell.value, first.value))
+            if block in compared[1:] and cell and first and None not in (cell.value, first.value):
+                cell = replace(cell, difference=(cell.value or 0.0) - (first.value or 0.0))
             row.append(cell)
     return row
-
-
-def _difference(value: float | None, first: float | None) -> float | None:
-    return None if value is None or first is None else value - first
 
 
 def _title(points: Sequence[ResultPoint], by: str | None) -> str:
@@ -331,25 +294,25 @@ def _title(points: Sequence[ResultPoint], by: str | None) -> str:
 
 def _notes(
     points: Sequence[ResultPoint],
-    runs: Sequence[_RunMetrics],
-    layout: _PivotLayout,
+    placed: Sequence[_Placed],
+    shown: Sequence[str],
     compared: Sequence[_Block],
     table: str | None,
 ) -> list[str]:
     """The notes of the table: on all runs, then on some of them, then on the published figures."""
-    metrics = [metric for run in runs for metric in run.metrics.values()]
-    metrics_by_run: dict[str, list[MetricValue]] = {}
-    for run in runs:
-        metrics_by_run.setdefault(run.run, []).extend(run.metrics.values())
-    notes_by_run = [
-        (", ".join(filter(None, (name, options_text(point.values)))), _run_notes(point, layout.metrics))
+    metrics = [value.metric for value in placed]
+    by_run: dict[str, list[MetricValue]] = {}
+    for value in placed:
+        # The effect of undecided verdicts has a note of its own for each run.
+        by_run.setdefault(value.run, []).append(replace(value.metric, value_if_right=None))
+    own = [
+        (_run_name(name, point), _run_notes(point, shown))
         for name, point in zip(row_names(points), points, strict=True)
     ]
     published = [
-        (_place_in_block(metric, run.block), figure)
-        for run in runs
-        for metric in run.metrics.values()
-        for figure in _of_table(metric, table)
+        (_place_in_block(value.metric, value.block), figure)
+        for value in placed
+        for figure in _of_table(value.metric, table)
     ]
     others = dict.fromkeys(
         figure.table
@@ -363,15 +326,13 @@ def _notes(
     results = [point.result for point in points]
     return [
         *_model_notes(points),
-        *definition_notes(layout.metrics, definitions),
+        *definition_notes(shown, definitions),
         *interval_notes(metrics),
         *([f"in parentheses: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
         _count_note(results),
         *_size_notes(metrics),
-        *shared_notes(
-            [(run, value_notes(_without_if_right(values))) for run, values in metrics_by_run.items()]
-        ),
-        *shared_notes(notes_by_run),
+        *shared_notes([(run, value_notes(values)) for run, values in by_run.items()]),
+        *shared_notes(own),
         *published_notes(list(dict.fromkeys(published))),
         *([f"figures of one table are shown, {table}; not shown: {', '.join(others)}"] if others else []),
     ]
@@ -420,11 +381,6 @@ def _size_notes(metrics: Sequence[MetricValue]) -> list[str]:
         for name, values in by_name.items()
     ]
     return [f"n: {', '.join(sizes)}"] if sizes else []
-
-
-def _without_if_right(metrics: Sequence[MetricValue]) -> list[MetricValue]:
-    """The metrics without the effect of undecided verdicts, which has a note of its own for each run."""
-    return [replace(metric, value_if_right=None) for metric in metrics]
 
 
 def _range(numbers: Sequence[float]) -> str:

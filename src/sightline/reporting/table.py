@@ -134,10 +134,10 @@ def clusters_cell(metric: MetricValue | None) -> Cell:
     return None if metric is None else metric.clusters
 
 
-def size_fields(of: Callable[[_Record], MetricValue | None], n: str = "n") -> list[Field[_Record]]:
+def size_fields(of: Callable[[Any], MetricValue | None], n: str = "n") -> list[Field[Any]]:
     """The columns of the number that a metric averages over, called `n`, and of its clusters."""
     return [
-        (Column("count", n, "n" if n == "answers" else n), lambda row: n_cell(of(row))),
+        (Column("count", n, "n"), lambda row: n_cell(of(row))),
         (Column("count", "clusters", "clusters"), lambda row: clusters_cell(of(row))),
     ]
 

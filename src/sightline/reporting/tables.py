@@ -38,13 +38,13 @@ from sightline.reporting.table import (
     Value,
     build_table,
     cell_text,
-    clusters_cell,
     csv_text,
     flat,
     heading,
     json_text,
     n_cell,
     published_cell,
+    size_fields,
     value_cell,
 )
 from sightline.scoring.similarity import similarity_warning
@@ -72,12 +72,25 @@ def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str
     full = _full(results, by, runs)
     if by is not None or len(results) != 1:
         return [full]
-    short, long = _by_length(results[0])
+    (result,) = results
+    held: dict[str, set[str]] = {}
+    for metric in result.metrics:
+        if metric.subset not in ("all", FIRST_ANSWERS):
+            held.setdefault(label_of(metric)[0], set()).add(metric.subset)
     omitted = [
-        f"not in this report: {name} with {count} values (--by {name})" for name, count in long.items()
+        f"not in this report: {label} with {len(values)} values (--by {label})"
+        for label, values in held.items()
+        if len(values) > MOST_ROWS
     ]
     full = replace(full, notes=(*full.notes, *omitted))
-    return [full, *corrected_tables(results[0]), *_breakdowns(results[0], short, full.notes)]
+    short = [breakdown(result, label) for label, values in held.items() if len(values) <= MOST_ROWS]
+    # The notes of the full table are not said again.
+    own = [
+        replace(one, notes=tuple(note for note in one.notes if note not in full.notes))
+        for one in short
+        if one
+    ]
+    return [full, *corrected_tables(result), *own]
 
 
 def labels(result: Result) -> list[str]:
@@ -138,29 +151,20 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
         *([(Column("text", heading(by), by), lambda line: label_of(line.metric)[1])] if by else []),
         *([(Column("text", "run", "run"), lambda line: line.run)] if len(results) > 1 else []),
         (Column("value", "value\n95 %", ""), lambda line: value_cell(line.metric)),
-        (Column("count", "n", "n"), lambda line: n_cell(line.metric)),
-        (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line.metric)),
+        *size_fields(lambda line: line.metric),
         *([(_JUDGE_ERRORS, lambda line: line.judge_errors)] if any(map(judge_errors, results)) else []),
         *_published_fields([line.metric for line in lines]),
     ]
-    own = [(name, _notes([line.metric for line in lines if line.run == name])) for name in names]
-    whole = [(name, run_notes(result)) for name, result in zip(names, results, strict=True)]
     definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
-    legend = definition_notes(
-        (line.metric.metric for line in lines if line.metric.value is not None), definitions
-    )
-    return build_table(
-        title_of(results, by, runs),
-        fields,
-        lines,
-        [
-            *_model_notes(results, runs),
-            *([] if by else _leading_notes(results)),
-            *legend,
-            *shared_notes(own),
-            *shared_notes(whole),
-        ],
-    )
+    valued = (line.metric.metric for line in lines if line.metric.value is not None)
+    notes = [
+        *_model_notes(results, runs),
+        *([] if by else _leading_notes(results)),
+        *definition_notes(valued, definitions),
+        *shared_notes([(name, _notes([one.metric for one in lines if one.run == name])) for name in names]),
+        *shared_notes([(name, run_notes(result)) for name, result in zip(names, results, strict=True)]),
+    ]
+    return build_table(title_of(results, by, runs), fields, lines, notes)
 
 
 def _metric_cell(metric: MetricValue) -> str:
@@ -201,27 +205,6 @@ def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> l
     metrics = list(dict.fromkeys(metric for metric, _ in places))
     ordered = sorted(places, key=lambda where: metrics.index(where[0]))
     return [run[where] for where in ordered for run in runs if where in run]
-
-
-def _by_length(result: Result) -> tuple[list[str], dict[str, int]]:
-    """The labels with few values, and those with many with their number."""
-    held: dict[str, dict[str, None]] = {}
-    for metric in result.metrics:
-        name, value = label_of(metric)
-        if name and metric.subset != FIRST_ANSWERS:
-            held.setdefault(name, {})[value] = None
-    long = {name: len(values) for name, values in held.items() if len(values) > MOST_ROWS}
-    return [name for name in held if name not in long], long
-
-
-def _breakdowns(result: Result, shown: Sequence[str], known: Sequence[str]) -> list[ReportTable]:
-    """A compact table for each of these labels, without the notes of the full table."""
-    found = [breakdown(result, label) for label in shown]
-    return [
-        replace(compact, notes=tuple(note for note in compact.notes if note not in known))
-        for compact in found
-        if compact is not None
-    ]
 
 
 def _published_fields(metrics: Iterable[MetricValue]) -> list[Field[_MetricRow]]:
@@ -295,8 +278,7 @@ def breakdown(result: Result, label: str) -> ReportTable | None:
     compared = [first, *(name for name in others if name not in overall)]
     fields: list[Field[_LabelRow]] = [
         (Column("text", heading(label), label), lambda line: line[0]),
-        (Column("count", "n", "n"), lambda line: n_cell(line[1].get(first))),
-        (Column("count", "clusters", "clusters"), lambda line: clusters_cell(line[1].get(first))),
+        *size_fields(lambda line: line[1].get(first)),
         *(_value_field(name) for name in shown),
     ]
     figures: list[tuple[str, PublishedValue]] = []
