@@ -15,7 +15,7 @@ from sightline.engine.runner import CheckPolicy, EndpointCheck, choose, decide, 
 from sightline.errors import UserError
 from sightline.models.base import Capabilities, ServerReport, read_server_report
 from sightline.store.answers import KeyedRequest, with_key
-from sightline.store.sqlite_file import FileConnection
+from sightline.store.database import Connection
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Request, user
 
@@ -279,13 +279,13 @@ def test_the_models_of_a_store_are_looked_up_without_reading_its_requests(
 ) -> None:
     run(requests(5), endpoint("A"))
     statements: list[str] = []
-    rows = FileConnection.rows
+    rows = Connection.rows
 
-    def note(connection: FileConnection, sql: str, values: Sequence[Any] = ()) -> Any:
+    def note(connection: Connection, sql: str, values: Sequence[Any] = ()) -> Any:
         statements.append(sql)
         return rows(connection, sql, values)
 
-    monkeypatch.setattr(FileConnection, "rows", note)
+    monkeypatch.setattr(Connection, "rows", note)
     assert store.endpoints.has_requests("http://host m")
     assert not store.endpoints.has_requests("http://host other")
     queries = [one for one in statements if one.startswith("SELECT")]

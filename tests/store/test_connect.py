@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.engine import make_url
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.store import connect, database, schema
+from sightline.store import connect, schema, sqlite_file
 from sightline.store.answers import Attempt, key_of
 from sightline.store.connect import sqlite_path
 from sightline.store.failures import NoStoreError
@@ -321,7 +321,7 @@ def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path
 
 def test_a_store_opens_while_another_process_writes(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading waits for no writer, and neither does opening a store."""
-    monkeypatch.setattr(database, "LOCK_SECONDS", 0)
+    monkeypatch.setattr(sqlite_file, "LOCK_SECONDS", 0)
     monkeypatch.setattr(connect, "LOCK_SECONDS", 1)
     writer = Store.open(store_url)
     with writer.database.write() as connection:

@@ -20,7 +20,6 @@ from sightline.store import database, sqlite_file
 from sightline.store.answers import Attempt, EndpointRecord, State, key_of
 from sightline.store.database import Connection
 from sightline.store.failures import TransactionLostError
-from sightline.store.sqlite_file import FileConnection
 from sightline.store.store import Store, inspect_images
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Usage, Verdict
 
@@ -175,13 +174,13 @@ def test_look_ups_of_any_number_of_keys_need_few_statements(
     keys = [key_of(b"%d" % number) for number in range(1100)]
     store.answers.add([Attempt(key, b'{"v":1}', ANSWER) for key in keys[::2]])
     statements: set[str] = set()
-    rows = FileConnection.rows
+    rows = Connection.rows
 
-    def note(connection: FileConnection, sql: str, values: Sequence[Any] = ()) -> Any:
+    def note(connection: Connection, sql: str, values: Sequence[Any] = ()) -> Any:
         statements.add(sql)
         return rows(connection, sql, values)
 
-    monkeypatch.setattr(FileConnection, "rows", note)
+    monkeypatch.setattr(Connection, "rows", note)
     for count in (*range(40), *range(40, 1100, 37), 500, 501, 1000, 1001):
         expected = set(keys[:count:2])
         assert store.answers.settled(keys[:count], retry_errors=False) == expected

@@ -29,7 +29,8 @@ from sightline.annotation.types import (
 from sightline.errors import UserError, unknown_name
 from sightline.store import schema
 from sightline.store.answers import storable_text
-from sightline.store.database import insert, insert_new, plain
+from sightline.store.database import Connection as StoreConnection
+from sightline.store.database import insert, insert_new
 from sightline.store.failures import repeat_if_lost
 from sightline.store.store import Store
 
@@ -89,7 +90,7 @@ class AnnotationStore:
             )
             number = int(connection.execute(statement.returning(_projects.c.id)).scalar_one())
             rows = [(number, item.number, msgspec.json.encode(item)) for item in items]
-            insert(plain(connection), _items.name, ("project", "number", "body"), rows)
+            insert(StoreConnection(connection), _items.name, ("project", "number", "body"), rows)
             return number
 
     @repeat_if_lost
@@ -233,7 +234,9 @@ class Transaction:
         """Give an item into an annotator's hands, or renew the lease."""
         self.end_leases(lease.annotator, lease.item)
         row = (self._project, lease.item, lease.annotator, lease.until)
-        insert_new(plain(self._connection), _leases.name, ("project", "item", "annotator", "until"), [row])
+        insert_new(
+            StoreConnection(self._connection), _leases.name, ("project", "item", "annotator", "until"), [row]
+        )
 
     def end_leases(self, annotator: int, item: int) -> None:
         of_item = (_leases.c.annotator == annotator) & (_leases.c.item == item)

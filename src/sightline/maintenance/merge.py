@@ -20,7 +20,7 @@ from sightline.progress import Advance, progress
 from sightline.store import schema
 from sightline.store.answers import decode_result, model_of, storable_text
 from sightline.store.connect import display, sqlite_path
-from sightline.store.database import change_rows_in, insert, insert_new, lock_table, plain, rows_in
+from sightline.store.database import Connection, change_rows_in, insert, insert_new, lock_table, rows_in
 from sightline.store.failures import damage, repeat_if_lost
 from sightline.store.store import Store, drop_answered
 from sightline.types import Answer
@@ -118,7 +118,7 @@ class _Merge:
     """Copies what is sound of one store to another, in the transaction of a connection to that one."""
 
     def __init__(self, source: Store, core: CoreConnection, name: str) -> None:
-        self.source, self.core, self.target = source, core, plain(core)
+        self.source, self.core, self.target = source, core, Connection(core)
         self.attempts = self.new = self.answered = self.different = 0
         self._name = name
         self._lost: defaultdict[str, dict[str, str]] = defaultdict(dict)

@@ -41,7 +41,7 @@ from sightline.store import schema
 from sightline.store.answers import model_of
 from sightline.store.claims import LEASE_SECONDS
 from sightline.store.connect import connect, display, sqlite_path
-from sightline.store.database import LOOKUP, parts, plain
+from sightline.store.database import LOOKUP, Connection, parts
 from sightline.store.failures import StoreFailedError, damage
 from sightline.store.runs import Labels, decompress, no_run
 from sightline.store.schema import SCHEMA_VERSION
@@ -152,7 +152,7 @@ def _drop(connection: CoreConnection, name: str, options: CleaningOptions) -> It
         answers = schema.answers
         rows = sum(_delete(connection, answers, answers.c.id.in_(part), "").rows for part in parts(unused))
         yield Dropped(table=answers.name, rows=rows, reason="that no run refers to")
-    in_batches = drop_answered(plain(connection))
+    in_batches = drop_answered(Connection(connection))
     yield Dropped(table="batch_requests", rows=in_batches, reason="that are answered")
     for table in (schema.claims, schema.workers):  # no process works with the store now
         yield _delete(connection, table, None, "of processes that ended")

@@ -8,21 +8,19 @@ import os
 import re
 import tempfile
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.schema import CreateIndex, CreateTable
 
 from sightline.errors import UserError, hide_password
 from sightline.formats.files import temporary_folder
 from sightline.store import schema
-from sightline.store.database import Connection, Database, ServerConnection, create_sqlite
+from sightline.store.database import Connection, Database
 from sightline.store.failures import no_store, not_writable
-from sightline.store.sqlite_file import SqliteConnections, check_sqlite_file
+from sightline.store.sqlite_file import SqliteFile, check_sqlite_file
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -48,12 +46,8 @@ _SQLITE_URL = re.compile("sqlite://(?:/([^?%]*))?")
 def connect(url: str, *, create: bool) -> Database:
     if (path := sqlite_path(url)) is not None:
         _check_file(path, create=create)
-        is_read_only = not _is_writable(path)
-        return Database(
-            display(url),
-            partial(create_sqlite, path, is_read_only=is_read_only),
-            SqliteConnections(path, is_read_only=is_read_only),
-        )
+        file = SqliteFile(path, is_read_only=not _is_writable(path))
+        return Database(display(url), file.create_engine, file)
     parsed = _parse(url)
     if parsed.get_backend_name() not in ("postgresql", "postgres"):
         raise UserError(
@@ -137,7 +131,7 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> None:
     if not existing:
         if not create:
             raise no_store(name)
-        _create_tables(connection)
+        schema.metadata.create_all(connection.core)
         insert = "INSERT INTO meta (name, value) VALUES ('schema_version', ?)"
         connection.change(insert, (str(schema.SCHEMA_VERSION),))
         return
@@ -153,21 +147,7 @@ def _prepare(connection: Connection, name: str, *, create: bool) -> None:
         )
     # Caches that the user dropped are missing.
     if not existing >= schema.TABLES:
-        _create_tables(connection)
-
-
-def _create_tables(connection: Connection) -> None:
-    """Create the missing tables and indexes."""
-    if isinstance(connection, ServerConnection):
         schema.metadata.create_all(connection.core)
-        return
-    from sqlalchemy.dialects import sqlite  # only a new store needs it
-
-    dialect = sqlite.dialect()
-    for table in schema.metadata.sorted_tables:
-        connection.change(str(CreateTable(table, if_not_exists=True).compile(dialect=dialect)))
-        for index in table.indexes:
-            connection.change(str(CreateIndex(index, if_not_exists=True).compile(dialect=dialect)))
 
 
 def _parse(url: str) -> URL:

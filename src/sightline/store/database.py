@@ -7,28 +7,20 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
-from sqlalchemy import URL, Engine, create_engine, event, inspect
+from sqlalchemy import Engine, inspect
 from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import NullPool
 
 from sightline.errors import EnvironmentFailedError
-from sightline.store.failures import ATTEMPT_SECONDS, database_errors, failed_store, not_writable, reason_of
-from sightline.store.sqlite_file import (
-    LOCK_SECONDS,
-    FileConnection,
-    SqliteConnections,
-    count_transaction,
-    open_read_only,
-    set_up,
-)
+from sightline.store.failures import ATTEMPT_SECONDS, failed_store, not_writable, reason_of
+from sightline.store.sqlite_file import SqliteFile, count_transaction
 
 Name = TypeVar("Name")
 
@@ -42,13 +34,11 @@ RECONNECT_SECONDS = 60.0
 class Database:
     """An open database. `name` is what error messages call it.
 
-    `read` and `write` open connections for SQL text, without SQLAlchemy on a SQLite file; `core_read`
-    and `core_write` open those of SQLAlchemy Core. Each is a transaction of its own.
+    `read` and `write` open a transaction each: `rows` and `change` of their connection take SQL text, and
+    `core` is the connection of SQLAlchemy Core.
     """
 
-    def __init__(
-        self, name: str, make_engine: Callable[[], Engine], file: SqliteConnections | None = None
-    ) -> None:
+    def __init__(self, name: str, make_engine: Callable[[], Engine], file: SqliteFile | None = None) -> None:
         """Nothing is connected yet; `file` is None for a server."""
         self.name = name
         self._make_engine = make_engine
@@ -72,58 +62,48 @@ class Database:
         with database_errors(self.name), closing(sqlite3.connect(path)) as target:
             self._file.copy_to(target)
 
-    def read(self) -> AbstractContextManager[Connection]:
-        return self._transaction(writes=False)
-
-    def write(self) -> AbstractContextManager[Connection]:
-        """Begin a transaction that writes; it waits for other writers at once."""
-        return self._transaction(writes=True)
-
     @contextmanager
-    def core_read(self) -> Iterator[CoreConnection]:
-        # SQLAlchemy is imported where it is used: that takes a tenth of the time of a small run.
-
+    def read(self) -> Iterator[Connection]:
         with (
             self._file.unchanged() if self._file is not None else nullcontext(),
             database_errors(self.name),
-            core_errors(self.name),
-            self._connect(self.core_engine()) as connection,
+            self._connect(self.core_engine()) as core,
         ):
-            yield connection
+            yield Connection(core)
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Begin a transaction that writes; it waits for other writers at once."""
+        if self.is_read_only:
+            raise not_writable(self.name)
+        writer = self.core_engine().execution_options(writes=True)
+        with database_errors(self.name), self._connect(writer) as core:
+            self._check_file()
+            with core.begin():
+                if self._file is not None:
+                    count_transaction(core)
+                yield Connection(core)
+            self._check_file()  # afterwards: what this transaction wrote is in the file of this name
+
+    @contextmanager
+    def core_read(self) -> Iterator[CoreConnection]:
+        with self.read() as connection:
+            yield connection.core
 
     @contextmanager
     def core_write(self) -> Iterator[CoreConnection]:
-        """Begin a transaction of SQLAlchemy Core that writes; it waits for other writers at once."""
-        self._refuse_read_only()
-        writer = self.core_engine().execution_options(writes=True)
-        with (
-            database_errors(self.name),
-            core_errors(self.name),
-            self._connect(writer) as connection,
-        ):
-            self._check_file()
-            with connection.begin():
-                if isinstance(file := plain(connection), FileConnection):
-                    count_transaction(file)
-                yield connection
-            self._check_file()
+        with self.write() as connection:
+            yield connection.core
 
     def core_engine(self) -> Engine:
         with self._engine_change:
             if self._engine is None:
                 self._engine = self._make_engine()
-                if (file := self._file) is not None:
-                    event.listen(self._engine, "do_connect", lambda *_: file.check(is_open=False))
-                    event.listen(self._engine, "connect", lambda *_: file.check())
             return self._engine
 
     def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
-
-    def _refuse_read_only(self) -> None:
-        if self.is_read_only:
-            raise not_writable(self.name)
 
     def check_connection(self) -> None:
         """Connect to a server, without waiting for one that restarts; see that a file is still there."""
@@ -133,26 +113,8 @@ class Database:
             self._file.check(is_open=False)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
         if self._engine is not None:
             self._engine.dispose()
-
-    @contextmanager
-    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
-        if self._file is not None:
-            if writes:
-                self._refuse_read_only()
-            with (
-                self._file.unchanged(),
-                database_errors(self.name),
-                self._file.transaction(writes=writes) as connection,
-            ):
-                yield connection
-            return
-
-        with (self.core_write if writes else self.core_read)() as core:
-            yield ServerConnection(core)
 
     def _connect(self, engine: Engine) -> CoreConnection:
         """Connect; wait for a server that restarts, or that has no free connection."""
@@ -168,6 +130,43 @@ class Database:
                 if self.is_file or away > RECONNECT_SECONDS:
                     raise
             time.sleep(ATTEMPT_SECONDS)
+
+
+class Connection:
+    """A connection in a transaction. In its SQL text, `?` stands for a value, and nowhere for itself."""
+
+    def __init__(self, core: CoreConnection) -> None:
+        self.core = core
+        self.is_file = core.dialect.name == "sqlite"
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement that returns rows."""
+        with closing(self.core.exec_driver_sql(self._marked(sql), tuple(values))) as result:
+            # From the driver: SQLAlchemy takes three times as long as SQLite, for each row.
+            return cast(list[tuple[Any, ...]], result.cursor.fetchall())
+
+    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement that returns no rows; returns the number of rows that it changed."""
+        return self.core.exec_driver_sql(self._marked(sql), tuple(values)).rowcount
+
+    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each of several rows."""
+        self.core.exec_driver_sql(self._marked(sql), [tuple(row) for row in rows])
+
+    def tables(self) -> set[str]:
+        return set(inspect(self.core).get_table_names())
+
+    def has_table(self, name: str) -> bool:
+        """Find out whether a table exists, in any schema of the search path."""
+        return inspect(self.core).has_table(name)
+
+    def roll_back(self) -> None:
+        """Undo what the transaction changed, and end it."""
+        self.core.rollback()
+
+    def _marked(self, sql: str) -> str:
+        """SQL with the marks of the driver for values."""
+        return sql if self.is_file else sql.replace("?", "%s")
 
 
 def insert(
@@ -230,85 +229,12 @@ def parts(names: Sequence[Name]) -> Iterator[Sequence[Name]]:
     return (names[start : start + LOOKUP] for start in range(0, len(names), LOOKUP))
 
 
-# -- The connection that the engine's statements run on: SQL text and values, without SQLAlchemy
-
-
-class Connection(Protocol):
-    """A connection of an open transaction. In its SQL, `?` stands for a value, and nowhere for itself."""
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is one to a SQLite file, and not to a PostgreSQL server."""
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement that returns rows."""
-
-    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement that returns no rows; returns the number of rows that it changed."""
-
-    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of several rows."""
-
-    def tables(self) -> set[str]:
-        """List the tables of the database."""
-
-    def has_table(self, name: str) -> bool:
-        """Find out whether a table exists."""
-
-    def roll_back(self) -> None:
-        """Undo what the transaction changed, and end it."""
-
-
-# -- Connections of SQLAlchemy Core: for PostgreSQL, and for packages that build statements
-
-
-class ServerConnection:
-    """A connection to a PostgreSQL server, as `Connection`."""
-
-    is_file = False
-
-    def __init__(self, core: CoreConnection) -> None:
-        self.core = core
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self.core.exec_driver_sql(_marked(sql), tuple(values))]
-
-    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        return self.core.exec_driver_sql(_marked(sql), tuple(values)).rowcount
-
-    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.core.exec_driver_sql(_marked(sql), [tuple(row) for row in rows])
-
-    def tables(self) -> set[str]:
-        return set(inspect(self.core).get_table_names())
-
-    def has_table(self, name: str) -> bool:
-        """Find out whether a table exists, in any schema of the search path."""
-        return inspect(self.core).has_table(name)
-
-    def roll_back(self) -> None:
-        self.core.rollback()
-
-
-def _marked(sql: str) -> str:
-    """SQL with the marks of the driver for values."""
-    return sql.replace("?", "%s")
-
-
-def plain(core: CoreConnection) -> Connection:
-    """Make the connection on which functions of the engine run, in the transaction of SQLAlchemy's."""
-    if core.dialect.name != "sqlite":
-        return ServerConnection(core)
-    if not core.in_transaction():
-        core.begin()
-    # SQLAlchemy takes three times as long as SQLite, for each row.
-    driver = core.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return FileConnection(driver)
+# -- Errors of databases
 
 
 @contextmanager
-def core_errors(name: str) -> Iterator[None]:
+def database_errors(name: str) -> Iterator[None]:
+    """Turn errors of a database into one message, without the statement and its values."""
     try:
         yield
     except PoolTimeoutError:
@@ -318,6 +244,8 @@ def core_errors(name: str) -> Iterator[None]:
         ) from None
     except DBAPIError as error:
         raise failed_store(name, error.orig, is_disconnected=error.connection_invalidated) from None
+    except sqlite3.Error as error:
+        raise failed_store(name, error) from None
 
 
 def check_server(engine: Engine, name: str) -> None:
@@ -328,38 +256,6 @@ def check_server(engine: Engine, name: str) -> None:
             f"the store {name} cannot be opened: {reason_of(error.orig)}; expected a server that runs at "
             "this host and port, this database on it, and a user who may write to it (or --store FILE)"
         ) from None
-
-
-def create_sqlite(path: Path, *, is_read_only: bool = False) -> Engine:
-    """Create the database engine for a SQLite file, with the settings of `SqliteConnections`."""
-    url = URL.create("sqlite", database=str(path.absolute()))
-    if is_read_only:
-        reader = create_engine(url, creator=lambda: open_read_only(path), poolclass=NullPool)
-        event.listen(reader, "begin", _begin)
-        return reader
-    engine = create_engine(
-        url,
-        connect_args={"timeout": LOCK_SECONDS, "check_same_thread": False},
-    )
-    event.listen(engine, "connect", lambda driver, _record: set_up(driver))
-    event.listen(engine, "begin", _begin)
-    event.listen(engine, "invalidate", _roll_back)
-    return engine
-
-
-def _begin(core: CoreConnection) -> None:
-    """Let a writer take the lock at once and wait for it; a deferred transaction would fail half-way."""
-    writes = core.get_execution_options().get("writes")
-    core.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _roll_back(driver: sqlite3.Connection, _record: object, _error: object) -> None:
-    """End the transaction of a connection that Ctrl-C interrupted: SQLAlchemy only closes it.
-
-    `SqliteConnections.transaction` says why that is not enough.
-    """
-    with suppress(sqlite3.Error):  # the error that made it invalid is reported
-        driver.rollback()
 
 
 # -- Runs blocking work off the event loop: look-ups, hashing, counting, writing of files

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -78,15 +77,6 @@ def until_kept(operation: Callable[[bool], T]) -> T:
         except TransactionLostError:
             time.sleep(ATTEMPT_SECONDS)
     return operation(True)
-
-
-@contextmanager
-def database_errors(name: str) -> Iterator[None]:
-    """Turn errors of SQLite into one message, without the statement and its values."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise failed_store(name, error) from None
 
 
 def failed_store(

@@ -85,7 +85,7 @@ claims = Table(
     Column("owner", String(64), nullable=False),
 )
 
-# Batches at providers whose answers are not all in the store yet; see batch_journal.py. `address` and `file`,
+# Batches at providers whose answers are not all in the store yet; see store.py. `address` and `file`,
 # the provider's id of the input file, are the identity of a batch in all stores. `batch` is the provider's id
 # of the batch, which is missing until the provider has created it.
 batches = Table(

@@ -6,10 +6,13 @@ import secrets
 import sqlite3
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.pool import NullPool
 
 from sightline.errors import UserError
 from sightline.store.failures import StoreFailedError, damaged_store, no_store, not_a_store
@@ -17,79 +20,30 @@ from sightline.store.failures import StoreFailedError, damaged_store, no_store, 
 LOCK_SECONDS = 60
 """How long a writer waits for another one; each holds the lock for milliseconds."""
 
-_KEPT = 5
-"""Connections that stay open while nothing uses them."""
 
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
-
-
-class FileConnection:
-    """A connection to a SQLite file, as `Connection`."""
-
-    is_file = True
-
-    def __init__(self, driver: sqlite3.Connection) -> None:
-        self._driver = driver
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._driver.execute(sql, values).fetchall()
-
-    def change(self, sql: str, values: Sequence[Any] = ()) -> int:
-        return self._driver.execute(sql, values).rowcount
-
-    def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._driver.executemany(sql, rows)
-
-    def tables(self) -> set[str]:
-        return {name for (name,) in self.rows(_TABLES)}
-
-    def has_table(self, name: str) -> bool:
-        return name in self.tables()
-
-    def roll_back(self) -> None:
-        self._driver.rollback()
-
-
-class SqliteConnections:
-    """The connections to one file. Several threads may use them, each transaction its own."""
+class SqliteFile:
+    """The file of a store: how connections to it are opened, and whether it is still there."""
 
     def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
         self.is_read_only = is_read_only
         self._path = path.absolute()
-        self._idle: list[sqlite3.Connection] = []
         self._identity: tuple[int, int] | None = None
 
-    @contextmanager
-    def transaction(self, *, writes: bool) -> Iterator[FileConnection]:
-        """Run a transaction. An error ends it, and nothing of it stays."""
-        idle = self._idle
-        driver = self._take(idle)
-        try:
-            driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-            connection = FileConnection(driver)
-            if writes:
-                self.check()
-                count_transaction(connection)
-            yield connection
-            if writes:
-                driver.commit()
-                self.check()  # afterwards: what this transaction wrote is in the file of this name
-            else:
-                driver.rollback()
-        except BaseException:
-            # SQLite ends a closed connection when its last cursor is gone. The traceback of Ctrl-C holds one,
-            # so that what is done before the process ends, such as to release claims, would wait for a lock
-            # in vain.
-            with suppress(sqlite3.Error):  # the first error is reported
-                driver.rollback()
-            driver.close()
-            raise
-        # Not if `close` was called meanwhile: nothing would close the connection.
-        # Nor of a read-only file: the next transaction may need another mode.
-        if idle is self._idle and len(idle) < _KEPT and not self.is_read_only:
-            idle.append(driver)
+    def create_engine(self) -> Engine:
+        """Create the engine of SQLAlchemy. Its transactions are begun by statements."""
+        url = URL.create("sqlite", database=str(self._path))
+        if self.is_read_only:
+            # The next transaction may need another mode.
+            engine = create_engine(url, creator=lambda: open_read_only(self._path), poolclass=NullPool)
         else:
-            driver.close()
+            options = {"timeout": LOCK_SECONDS, "check_same_thread": False}
+            engine = create_engine(url, connect_args=options)
+            event.listen(engine, "connect", lambda driver, _record: set_up(driver))
+        event.listen(engine, "do_connect", lambda *_: self.check(is_open=False))  # SQLite would create a file
+        event.listen(engine, "connect", lambda *_: self.check())
+        event.listen(engine, "begin", _begin)
+        event.listen(engine, "invalidate", _roll_back)
+        return engine
 
     def check(self, *, is_open: bool = True) -> None:
         """Raise StoreFailedError unless the path names the file that the first connection opened."""
@@ -136,29 +90,21 @@ class SqliteConnections:
             with closing(open_read_only(self._path)) as driver:
                 driver.backup(target)
 
-    def close(self) -> None:
-        """Close the connections that no transaction uses; the others are closed with their transactions."""
-        idle, self._idle = self._idle, []
-        while idle:
-            idle.pop().close()
 
-    def _take(self, idle: list[sqlite3.Connection]) -> sqlite3.Connection:
-        # Another thread may take the last one after a check.
-        with suppress(IndexError):
-            return idle.pop()
-        self.check(is_open=False)  # SQLite would create another file
-        if self.is_read_only:
-            driver = open_read_only(self._path)
-        else:
-            driver = sqlite3.connect(self._path, timeout=LOCK_SECONDS, check_same_thread=False)
-        try:
-            if not self.is_read_only:
-                set_up(driver)
-            self.check()
-        except BaseException:
-            driver.close()
-            raise
-        return driver
+def _begin(connection: Connection) -> None:
+    """Let a writer take the lock at once and wait for it; a deferred transaction would fail half-way."""
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _roll_back(driver: sqlite3.Connection, _record: object, _error: object) -> None:
+    """End the transaction of a connection that Ctrl-C interrupted: SQLAlchemy only closes it.
+
+    SQLite ends a closed connection when its last cursor is gone. The traceback of Ctrl-C holds one, so that
+    what is done before the process ends, such as to release claims, would wait for a lock in vain.
+    """
+    with suppress(sqlite3.Error):  # the error that made it invalid is reported
+        driver.rollback()
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
@@ -208,14 +154,14 @@ def _contents(path: Path) -> tuple[object, ...] | None:
     return ()
 
 
-def count_transaction(connection: FileConnection) -> None:
+def count_transaction(connection: Connection) -> None:
     """Count a transaction that writes to a file in `user_version`, which begins at a random number.
 
     The first page holds it. So the write-ahead log shows which state of which file it continues.
     """
-    ((count,),) = connection.rows("PRAGMA user_version")
+    count = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
     # 31 bits: SQLite takes the number as signed.
-    connection.change(f"PRAGMA user_version = {(count or secrets.randbits(31)) % (2**31 - 1) + 1}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {(count or secrets.randbits(31)) % (2**31 - 1) + 1}")
 
 
 def set_up(driver: sqlite3.Connection) -> None:

@@ -29,14 +29,13 @@ from sightline.store.database import (
     Connection,
     Database,
     change_rows_in,
-    create_sqlite,
     insert,
     rows_in,
     run_in_thread,
 )
 from sightline.store.failures import NoStoreError, repeat_if_lost
 from sightline.store.runs import RunLabels, Runs
-from sightline.store.sqlite_file import SqliteConnections
+from sightline.store.sqlite_file import SqliteFile
 from sightline.types import HiddenContent, ImageFile, ImageRef
 
 NEW = "new"
@@ -280,7 +279,8 @@ class Store:
     def guarded_copy(self, path: Path) -> Store:
         """Copy a store in a file to a new file, whose copy refuses whatever is no cache and no index."""
         self.database.copy_to(path)
-        copy = Store(Database(self.name, partial(create_sqlite, path), SqliteConnections(path)))
+        file = SqliteFile(path)
+        copy = Store(Database(self.name, file.create_engine, file))
         with copy.database.write() as connection:
             for table, change in product(schema.TABLES - _UNGUARDED, ("INSERT", "UPDATE", "DELETE")):
                 connection.change(

@@ -31,8 +31,8 @@ from sightline.formats.jsonl import decode_verdict
 from sightline.metrics.consistency import normalised_answers
 from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.store import schema
+from sightline.store.database import Connection, insert_new
 from sightline.store.database import insert as insert_rows
-from sightline.store.database import insert_new, plain
 from sightline.store.failures import damage
 from sightline.store.runs import DamagedBodyError, compress, decompress, no_run
 from sightline.store.store import Store
@@ -467,7 +467,7 @@ class IndexBuilder:
             ranks[number] = rank
         table = schema.indexes
         with self._store.database.core_write() as connection:
-            writer = plain(connection)
+            writer = Connection(connection)
             orders = [
                 (
                     self._id,
@@ -533,7 +533,7 @@ class IndexBuilder:
         ]
         table = schema.indexes
         with self._store.database.core_write() as connection:
-            writer = plain(connection)
+            writer = Connection(connection)
             insert_rows(writer, schema.blocks.name, ("index_id", "block", "rows", "lines"), blocks)
             paths = [(os.fsencode(path), self._id, digest) for path, digest in images.items()]
             insert_new(writer, schema.index_images.name, ("path", "index_id", "digest"), paths)
