@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.models.batch_provider import POLL, RunningProvider
 
+from sightline.evaluation.batches import BatchJournal
 from sightline.store.store import Store
 from training.scenes.build import generate_codis
 
@@ -57,13 +58,13 @@ def wait_until(holds: Callable[[], bool]) -> None:
 def open_batches(folder: Path) -> int:
     store = Store.open(str(folder / "s.db"))
     try:
-        return len(store.batches.all())
+        return len(BatchJournal(store).all())
     finally:
         store.close()
 
 
 def claims(folder: Path) -> int:
-    """The requests and batches that processes work on now."""
+    """The requests that processes work on now, and the batches that they follow."""
     store = Store.open(str(folder / "s.db"))
     try:
         return len(store.claims.held())
@@ -226,17 +227,16 @@ def test_a_second_process_waits_for_the_batch_of_the_first_and_takes_it_over_aft
     start: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
-    """While a batch is waited for, the store has one claim on it, and none on its requests."""
     provider.set(seconds=60.0, fail_rate=0.2)
     first = start(*words, "--batch")
-    wait_until(lambda: claims(tmp_path) == 1)
+    wait_until(lambda: claims(tmp_path) == QUESTIONS + 1)
     second = start(*words, "--batch", "--out", "second")
     time.sleep(3.0)
-    assert claims(tmp_path) == 1
+    assert claims(tmp_path) == QUESTIONS + 1
     if is_killed:
         first.kill()
         first.end()
-        wait_until(lambda: claims(tmp_path) == 1)
+        wait_until(lambda: claims(tmp_path) == QUESTIONS + 1)
     provider.set(seconds=0.1)
     assert is_killed or first.end()[0] == 0
     status, _, errors = second.end()

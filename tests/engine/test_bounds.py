@@ -142,10 +142,7 @@ class _Forgetting:
     generation = 0
 
     def __init__(self) -> None:
-        self.answers = self.claims = self.batches = self
-
-    def holding(self, keys: list[str]) -> list[object]:
-        return []
+        self.answers = self.claims = self
 
     def hold(self, _generation: int) -> bool:
         return True

@@ -32,7 +32,7 @@ def _taken(calls: list[Call], hosts: list[str | None]) -> list[int]:
         queue = CallQueue()
         for call in calls:
             queue.put(call)
-        return [_number(call) for host in hosts for call in await queue.take_batch(1, host=host)]
+        return [_number(call) for host in hosts for call in await queue.take(1, host=host)]
 
     return asyncio.run(run())
 
@@ -80,7 +80,7 @@ def test_only_calls_that_are_sent_again_wait_for_others(attempts: int, waits: bo
         queue.put(call)
         queue.pause()
         async with asyncio.timeout(0.2):
-            return await queue.take_batch(100, gather=3600.0)
+            return await queue.take(100, gather=3600.0)
 
     if waits:
         with pytest.raises(TimeoutError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from pathlib import Path
 
@@ -86,22 +85,6 @@ def test_a_first_look_and_a_later_one_count_the_same(file: Path) -> None:
     late = RunProgress(store, 3, 0.0)
     first, second = early.update(2.0), late.update(2.0)
     assert (first.requests, first.answered, first.failed) == (second.requests, second.answered, second.failed)
-    store.close()
-
-
-def test_requests_in_a_batch_that_a_process_waits_for_are_in_flight_until_they_are_answered(
-    file: Path,
-) -> None:
-    other, store = Store.open(str(file)), Store.open(str(file))
-    progress, (one, two, three, *_) = RunProgress(store, 3, 0.0), dict.fromkeys(keys(store))
-    other.claims.take([three])
-    asyncio.run(other.batches.add("http://host/v1", "file-1", [one, two]))
-    assert progress.update(0.0).in_flight == 3
-    answer(other, one, "left")
-    assert progress.update(0.0).in_flight == 2
-    other.claims.release()
-    assert progress.update(0.0).in_flight == 0
-    other.close()
     store.close()
 
 

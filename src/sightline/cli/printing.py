@@ -154,7 +154,7 @@ def saved_by_equal_requests(counts: Counts) -> str:
 
 def _print_in_batches(evaluation: Evaluation) -> None:
     """Print how many requests were left to batches, and how to get their answers."""
-    if number := sum(counts.in_batches for counts in evaluation.all_counts):
+    if number := sum(counts.held_back for counts in evaluation.all_counts):
         print_note(
             f"{counted(number, 'request')} not sent, because a batch at the provider holds them; add --batch"
             " to fetch the answers, or --fresh TAG to ask everything again"

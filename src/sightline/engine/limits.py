@@ -192,7 +192,7 @@ class Counts(Struct):
     last_error: str = ""
     unavailable: list[str] = field(default_factory=list)
     loading: str = ""
-    in_batches: int = 0
+    held_back: int = 0
     waiting: str = ""
     equal: EqualRequests = EqualRequests()
 
@@ -224,7 +224,7 @@ class Counts(Struct):
             stopped="budget" if "budget" in stops else self.stopped or later.stopped,
             last_error=later.last_error or self.last_error,
             unavailable=[*self.unavailable, *later.unavailable],
-            in_batches=self.in_batches + later.in_batches,
+            held_back=self.held_back + later.held_back,
             equal=self.equal.plus(later.equal),
         )
 

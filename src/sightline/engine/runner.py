@@ -53,13 +53,18 @@ from sightline.types import Answer, Failure, Request
 
 
 class RunnerOptions(Struct, frozen=True):
-    """How requests are sent; `check_budget` has the price of checks of endpoints, None: `budget`."""
+    """How requests are sent.
+
+    Attributes:
+        held_back: Finds the requests that must not be sent, although nothing answers them yet.
+        check_budget: Has the price of checks of endpoints; None: `budget`.
+    """
 
     concurrency: int | None
     budget: Budget = field(default_factory=Budget)
     account: Account = field(default_factory=Account)
     retry_errors: bool = False
-    in_batches: bool = False
+    held_back: Callable[[Sequence[str]], set[str]] = lambda keys: set()
     check_budget: Budget | None = None
 
 
@@ -162,7 +167,8 @@ class Runner:
             prepare_to_send,
             on_settled,
             retry_errors=options.retry_errors,
-            cost_in_batch=self._full_length_cost if options.in_batches else None,
+            held_back=options.held_back,
+            cost_at_most=self._full_length_cost if self._takes_hours else None,
         )
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -184,6 +190,11 @@ class Runner:
         finally:
             self._admission.close(self._sent, self._sent_again)
             await self._committer.close()
+
+    @property
+    def _takes_hours(self) -> bool:
+        """Whether a call takes hours, so that nothing is learned from the first answers."""
+        return self._models[0].capabilities.gather > 0
 
     def _full_length_cost(self, keyed: KeyedRequest) -> float:
         return self._options.budget.cost_of(full_length_usage(keyed))
@@ -207,13 +218,13 @@ class Runner:
         return usable
 
     async def _work(self, model: Model, limiter: Limiter) -> None:
-        """Send batches to a model until its host is unavailable."""
+        """Send calls to a model until its host is unavailable."""
         while True:
             try:
                 await limiter.wait_for_slot()
             except HostUnavailableError:
                 return
-            taken = await self._take_batch(model, is_trial=limiter.is_on_trial)
+            taken = await self._take(model, is_trial=limiter.is_on_trial)
             await self._work_on(model, limiter, taken)
 
     async def _work_on(self, model: Model, limiter: Limiter, taken: Sequence[Call]) -> None:
@@ -235,10 +246,10 @@ class Runner:
             raise
         report_to(limiter, results, successes)
 
-    async def _take_batch(self, model: Model, *, is_trial: bool) -> list[Call]:
+    async def _take(self, model: Model, *, is_trial: bool) -> list[Call]:
         host = model.host if len(self._models) > 1 else None
         gather = model.capabilities.gather
-        return await self._queue.take_batch(model.batch_size, gather, host, is_trial=is_trial)
+        return await self._queue.take(model.batch_size, gather, host, is_trial=is_trial)
 
     async def _claim_again(self, calls: Sequence[Call]) -> None:
         """Make sure of the claims of calls; what another process has answered meanwhile is not sent."""
@@ -248,7 +259,7 @@ class Runner:
         self._finish_if_done()
 
     async def _send(self, model: Model, calls: Sequence[Call]) -> list[Answer | Failure]:
-        """Send a batch, and process each result as soon as it arrives; returns all results."""
+        """Send calls, and process each result as soon as it arrives; returns all results."""
         counts = self._counts
         first = sum(call.attempts == 0 for call in calls)
         self._sent += first
@@ -328,7 +339,7 @@ class Runner:
     def _is_of_all(self, failure: Failure) -> bool:
         """Whether a failure may be a refusal that holds for every request to a server."""
         counts, capabilities = self._counts, self._models[0].capabilities
-        is_server = (capabilities.endpoint or capabilities.own_process) and not self._options.in_batches
+        is_server = (capabilities.endpoint or capabilities.own_process) and not self._takes_hours
         is_refusal = failure.kind == "permanent" and failure.status is not None and failure.status < 500
         return is_server and is_refusal and not (counts.answered or counts.cached)
 

@@ -34,6 +34,8 @@ RECENT = 16 * 1024
 """Requests that are kept as recent. An equal one that comes later counts as cached."""
 REVISIT_SECONDS = 0.2
 """How often requests that another process is sending are looked up again."""
+MOST_REVISIT_SECONDS = 30.0
+"""How rarely at least."""
 
 ByKey = Mapping[str, KeyedRequest]
 
@@ -67,9 +69,15 @@ class RequestSelector:
         on_settled: Callable[[Iterable[str]], None],
         *,
         retry_errors: bool,
-        cost_in_batch: Callable[[KeyedRequest], float] | None = None,
+        held_back: Callable[[Sequence[str]], set[str]],
+        cost_at_most: Callable[[KeyedRequest], float] | None = None,
     ) -> None:
-        """`cost_in_batch` is the most a request costs in a batch; None: not asked in batches."""
+        """Create it.
+
+        Args:
+            held_back: Finds the requests that must not be sent, although nothing answers them yet.
+            cost_at_most: The most that a request costs, where answers come too late to learn from them.
+        """
         self._store = store
         self._committer = committer
         self._admission = admission
@@ -77,7 +85,8 @@ class RequestSelector:
         self._counts = counts
         self._shared = shared
         self._retry_errors = retry_errors
-        self._cost_in_batch = cost_in_batch
+        self._held_back = held_back
+        self._cost_at_most = cost_at_most
         self._recent = recent
         self._before_first: Callable[[], Awaitable[None]] | None = before_first
         self._on_settled = on_settled
@@ -106,9 +115,11 @@ class RequestSelector:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(REVISIT_SECONDS if self._claimed_elsewhere else None):
                         await requests.more()
+        began = loop.time()
         while self._claimed_elsewhere and not self._counts.stopped:
             self._queue.pause()
-            await asyncio.sleep(REVISIT_SECONDS)
+            # The other process may wait for a day, and each look reads all these requests.
+            await asyncio.sleep(min(max(REVISIT_SECONDS, (loop.time() - began) / 10), MOST_REVISIT_SECONDS))
             await self._look_again()
 
     async def claim_again(self, calls: Sequence[Call]) -> list[Call]:
@@ -118,22 +129,22 @@ class RequestSelector:
         """
         await self._committer.run(self._store.claims.renew)
         generation = self._store.claims.generation
-        claimed, settled, in_batches = await self._committer.run(
+        claimed, settled, held_back = await self._committer.run(
             self._claim, {call.keyed.request.key: call.keyed for call in calls}
         )
-        self._counts.in_batches += len(in_batches)
+        self._counts.held_back += len(held_back)
         self._counts.cached += len(settled)
         self._on_settled(settled)
         for call in calls:
-            if call.keyed.request.key in in_batches:
+            if call.keyed.request.key in held_back:
                 continue
             if call.keyed.request.key not in claimed:
                 asyncio.get_running_loop().call_later(REVISIT_SECONDS, self._queue.put, call)
             elif call.keyed.request.key not in settled:
                 call.claimed = generation
                 self._queue.put(call)
-        self._on_their_way -= settled | in_batches
-        return [call for call in calls if call.keyed.request.key in settled | in_batches]
+        self._on_their_way -= settled | held_back
+        return [call for call in calls if call.keyed.request.key in settled | held_back]
 
     def written(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
@@ -171,10 +182,10 @@ class RequestSelector:
         if not unanswered:
             return True
         generation = self._store.claims.generation
-        claimed, settled, in_batches = await self._committer.run(self._claim, unanswered)
-        self._counts.in_batches += len(in_batches)
+        claimed, settled, held_back = await self._committer.run(self._claim, unanswered)
+        self._counts.held_back += len(held_back)
         self._claimed_elsewhere.update(
-            (key, keyed) for key, keyed in unanswered.items() if key not in claimed | in_batches
+            (key, keyed) for key, keyed in unanswered.items() if key not in claimed | held_back
         )
         own = {key: keyed for key, keyed in unanswered.items() if key in claimed}
         to_send = self._without_cached(own, settled)
@@ -182,8 +193,8 @@ class RequestSelector:
             before_first, self._before_first = self._before_first, None
             await before_first()
         cost = None
-        if self._cost_in_batch is not None:
-            cost = max(map(self._cost_in_batch, to_send.values()), default=0.0)
+        if self._cost_at_most is not None:
+            cost = max(map(self._cost_at_most, to_send.values()), default=0.0)
         for following, (key, keyed) in zip(reversed(range(len(to_send))), to_send.items(), strict=True):
             if not await self._admission.admit(following, cost):
                 return False
@@ -192,37 +203,19 @@ class RequestSelector:
         return True
 
     def _claim(self, requests: ByKey) -> tuple[set[str], set[str], set[str]]:
-        """The keys that this process may send, those that are settled by now, and those in batches."""
-        if self._cost_in_batch is not None:
-            claimed = self._claim_or_follow(list(requests))
-            return claimed, self._settled(list(claimed)), set()
+        """The keys that this process may send, those that are settled by now, and those held back."""
         claimed = self._store.claims.take(list(requests))
-        # Another process may have answered, or put into a batch, between the first look-up and the claim.
-        in_batches = self._in_batches(requests)
-        settled = self._settled(list(claimed | in_batches))
-        in_batches -= settled
-        self._give_up(claimed & in_batches)
-        return claimed - in_batches, settled & claimed, in_batches
-
-    def _claim_or_follow(self, keys: Sequence[str]) -> set[str]:
-        """The keys that this process may send in batches, or fetch from a batch that no other one follows."""
-        journal = self._store.batches
-        # First, so that what waits for the batch of another process is not claimed at each look.
-        before = journal.take(keys)
-        claimed = self._store.claims.take([key for key in keys if key not in before.own | before.elsewhere])
-        # Another process may have put them into a batch between the first look-up and the claim.
-        since = journal.take(list(claimed))
-        self._give_up(claimed & (since.own | since.elsewhere))
-        return before.own | (claimed - since.elsewhere)
+        # Another process may have answered or sent them between the first look-up and the claim.
+        held_back = self._held_back(list(requests))
+        settled = self._settled(list(claimed | held_back))
+        held_back -= settled
+        self._give_up(claimed & held_back)
+        return claimed - held_back, settled & claimed, held_back
 
     def _give_up(self, keys: set[str]) -> None:
         if keys:
             with self._store.database.write() as connection:
                 self._store.claims.end(connection, [bytes.fromhex(key) for key in sorted(keys)])
-
-    def _in_batches(self, requests: ByKey) -> set[str]:
-        """The keys of requests that a provider answers in a batch, maybe for another process."""
-        return {key for batch in self._store.batches.holding(list(requests)) for key in batch.keys}
 
     def _settled(self, keys: Sequence[str]) -> set[str]:
         return self._store.answers.settled(keys, retry_errors=self._retry_errors) if keys else set()
@@ -444,7 +437,7 @@ class Committer:
         self._schedule()
 
 
-# -- The queue of calls that wait to be sent, and the batches that models take from it
+# -- The queue of calls that wait to be sent, of which models take several at a time
 
 PASSED_OVER = 64
 """How often another call than the first one is taken, because of its image."""
@@ -492,18 +485,18 @@ class CallQueue:
         self.first_call.set()
 
     def resume(self) -> None:
-        """Let models wait for full batches: more calls arrive soon."""
+        """Let models wait for as many calls as they take at a time: more arrive soon."""
         self._is_filling = True
 
     def pause(self) -> None:
-        """Let models take incomplete batches: no more calls arrive until some are answered."""
+        """Let models take fewer calls: no more arrive until some are answered."""
         self._is_filling = False
         self._changed.set()
 
     def take_all(self) -> list[Call]:
         return [self._take_now(None) for _ in range(self._places.qsize())]
 
-    async def take_batch(
+    async def take(
         self,
         size: int,
         gather: float = 0.0,
@@ -511,11 +504,10 @@ class CallQueue:
         *,
         is_trial: bool = False,
     ) -> list[Call]:
-        """Wait for a batch of calls, for a host if it matters.
+        """Wait for as many calls as a model takes at a time, for a host if it matters.
 
         With `is_trial`, the first call is the last one of those that failed least often: some requests fail
-        at a healthy host. An incomplete batch of calls that are sent again waits `gather` seconds for more of
-        them.
+        at a healthy host. Fewer calls that are sent again wait `gather` seconds for more of them.
         """
         await self._places.get()
         if is_trial:
@@ -649,9 +641,9 @@ def is_capacity_refusal(failure: Failure) -> bool:
 
 
 def report_to(limiter: Limiter, results: Sequence[Answer | Failure], successes: int) -> None:
-    """Tell the limiter what the results of a batch show about the host.
+    """Tell the limiter what the results of one call of a model show about the host.
 
-    `successes`: those of the host when the batch was sent.
+    `successes`: those of the host when the calls were sent.
     """
     failures = [result for result in results if isinstance(result, Failure)]
     refusals = [failure.retry_after or 0.0 for failure in failures if is_capacity_refusal(failure)]

@@ -19,6 +19,7 @@ from sightline.engine.limits import (
     token_limit,
 )
 from sightline.engine.runner import CLOSED, choose, is_comparable
+from sightline.evaluation.batches import price_note
 from sightline.evaluation.image_texts import UncachedImages, cached_images_as_text
 from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
@@ -32,7 +33,6 @@ from sightline.evaluation.prepare import (
     prepared_panel,
 )
 from sightline.evaluation.runs import readable_runs
-from sightline.evaluation.sending import price_note
 from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batch_client import AROUND_BODY

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from sightline.engine.limits import Account, Counts
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.evaluation.batches import open_batches_note
 from sightline.evaluation.folder import refuse_name_of_other_run
 from sightline.evaluation.image_texts import images_as_text
 from sightline.evaluation.measures import identities_of
@@ -38,7 +39,6 @@ from sightline.evaluation.sending import (
     AnsweredSamples,
     RefusedLateError,
     RequestSender,
-    open_batches_note,
 )
 from sightline.evaluation.spec import Spec
 from sightline.plugins import file_of

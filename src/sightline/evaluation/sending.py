@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
-from sightline.config import DEFAULT_FILE, Config
 from sightline.engine.limits import (
     CHARACTERS_PER_TOKEN,
     PIXELS_PER_TOKEN,
@@ -34,6 +33,7 @@ from sightline.engine.runner import (
 )
 from sightline.engine.selector import OpenModels, RequestFeed
 from sightline.errors import EnvironmentFailedError, UserError
+from sightline.evaluation.batches import BatchJournal, batch_notes, connect_batches, keep_all, live_models
 from sightline.evaluation.judges import JudgePanel
 from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import (
@@ -46,12 +46,10 @@ from sightline.evaluation.plan import (
 )
 from sightline.evaluation.prepare import Prepared, prepared_panel
 from sightline.models.base import Model
-from sightline.models.batches import BatchEndpoint
 from sightline.progress import request_progress
 from sightline.store.answers import Answers, KeyedRequest
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
 from sightline.store.store import Store
-from sightline.text import counted, print_note
 from sightline.types import Answer
 
 
@@ -249,14 +247,14 @@ class RequestSender:
             replace(limits, price=config.price(name, in_batches=batched)),
             self._account,
             retry_errors=spec.retry_errors,
-            in_batches=batched,
+            held_back=keep_all if batched else BatchJournal(self._store).held,
             check_budget=replace(limits, price=config.price(name)),
         )
         return Runner(self._store, models, self._limiters, options, counts)
 
     async def _close_batches(self) -> None:
         """Forget the batches whose answers are in the store by now."""
-        await run_in_thread(self._store.batches.close_answered)
+        await run_in_thread(BatchJournal(self._store).close_answered)
 
     def _note_requests(self, name: str, models: Sequence[Model], counts: Counts) -> None:
         """Say which cost is based on estimates or other prices, and which requests were not sent."""
@@ -564,58 +562,3 @@ def judges_to_open(prepared: Prepared, probes: Callable[[], Iterable[StoredProbe
             if not waiting:
                 break
     return found
-
-
-# -- What an evaluation says and does about the batches of providers, and the requests in them
-
-
-def connect_batches(models: Sequence[Model], store: Store, counts: Counts, *, show_progress: bool) -> bool:
-    """Connect models that are asked in batches with the journal of a store."""
-
-    def show(state: str) -> None:
-        counts.waiting = state
-
-    batched = [model for model in models if isinstance(model, BatchEndpoint)]
-    for model in batched:
-        model.connect(store.batches, show, print_note if show_progress else lambda _: None)
-    return bool(batched)
-
-
-def live_models(models: Sequence[Model]) -> list[Model]:
-    """The same models, asked request by request: a check of an endpoint does not wait for a batch."""
-    return [model.live if isinstance(model, BatchEndpoint) else model for model in models]
-
-
-def batch_notes(name: str, models: Sequence[Model], config: Config, counts: Counts) -> list[str]:
-    notes = []
-    if counts.in_batches:
-        notes.append(
-            f"{name}: {counted(counts.in_batches, 'request')} not sent: a batch at the provider holds them;"
-            " --batch fetches the answers, --fresh TAG asks everything again"
-        )
-    if isinstance(models[0], BatchEndpoint) and counts.answered and (note := price_note(name, config)):
-        notes.append(note)
-    return notes
-
-
-def price_note(name: str, config: Config) -> str:
-    """Which price is used where a model has none for batches; '' if it has one, or none at all."""
-    price = config.price(name)
-    if price is None or price.batch is not None:
-        return ""
-    return (
-        f"{name}: costs of batches are at the price of single requests; most providers charge half:"
-        f' [prices."{name}"] batch = {{ prompt = ..., completion = ... }} in {DEFAULT_FILE}'
-    )
-
-
-def open_batches_note(store: Store) -> str:
-    """Say which batches go on at providers when a run with --batch ends early."""
-    store.batches.close_answered()
-    batches = store.batches.all()
-    if not batches:
-        return ""
-    hosts = ", ".join(sorted({batch.address for batch in batches}))
-    requests = counted(sum(batch.requests for batch in batches), "request")
-    number = counted(len(batches), "batch", "batches")
-    return f"; it fetches what goes on at the provider: {number} ({requests}) at {hosts}"

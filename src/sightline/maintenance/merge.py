@@ -14,6 +14,7 @@ from sqlalchemy import insert as insert_into
 from sqlalchemy.engine import Connection as CoreConnection
 
 from sightline.errors import UserError
+from sightline.evaluation.batches import drop_answered
 from sightline.evaluation.runs import read_stored_run
 from sightline.maintenance.verify import missing_in, read_pages, row_name, row_problem
 from sightline.progress import Advance, progress
@@ -22,7 +23,7 @@ from sightline.store.answers import decode_result, model_of, storable_text
 from sightline.store.connect import display, sqlite_path
 from sightline.store.database import Connection, change_rows_in, insert, insert_new, lock_table, rows_in
 from sightline.store.failures import damage, repeat_if_lost
-from sightline.store.store import Store, drop_answered
+from sightline.store.store import Store
 from sightline.types import Answer
 
 

@@ -30,6 +30,7 @@ from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.exc import DBAPIError
 
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
+from sightline.evaluation.batches import drop_answered
 from sightline.evaluation.options import JudgeModel
 from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.runs import find_run, list_runs, read_row
@@ -46,7 +47,7 @@ from sightline.store.failures import StoreFailedError, damage
 from sightline.store.runs import Labels, decompress, no_run
 from sightline.store.schema import SCHEMA_VERSION
 from sightline.store.sqlite_file import check_sqlite_file
-from sightline.store.store import Store, drop_answered
+from sightline.store.store import Store
 from sightline.text import local_time
 
 CACHES = (schema.images, schema.vectors, schema.readings)

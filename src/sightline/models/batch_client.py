@@ -464,8 +464,16 @@ class Journal(Protocol):
 
     async def record_state(self, number: int, state: str) -> None: ...
 
-    async def leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
-        """Do not follow a batch any more: another process may, for the requests that are not named here."""
+    async def reserve(self, batch: OpenBatch) -> OpenBatch | None:
+        """Reserve a batch, so that no other process follows it.
+
+        Returns:
+            The batch as it is now; None while another process has it.
+        """
+        ...
+
+    async def release(self, batch: OpenBatch) -> None:
+        """Let another process follow a batch, for the requests that this one did not ask for."""
         ...
 
     async def remove(self, number: int, keys: Sequence[str]) -> None:

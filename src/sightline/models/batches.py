@@ -124,7 +124,6 @@ class BatchEndpoint(Model):
                     self._tell(f"{self.host}: fetching {_about(batch)}")
                     tasks.create_task(follower.follow(batch))
                 else:
-                    await self._journal.leave(batch, list(batch.keys))
                     await _refuse(batch, put)
             new = [request for request in requests if request.key not in held]
             async for batch in self._submit(new, put):
@@ -220,13 +219,11 @@ class Follower:
         If the provider cannot be reached, they stay there for the next run.
         """
         waiting = set(record.keys)
+        while (reserved := await self._journal.reserve(record)) is None:
+            await asyncio.sleep(self._settings.slowest_poll)
+        record = reserved
         try:
-            try:
-                batch = await self._wait(record, is_new=is_new)
-            except CallFailedError:
-                await self._journal.leave(record, list(waiting))
-                raise
-            await self._journal.leave(record, list(waiting))
+            batch = await self._wait(record, is_new=is_new)
             await self._read(record, batch, waiting)
         except CallFailedError as error:
             failure = Failure(error.failure.kind, error.failure.message, LATER, error.failure.status)
@@ -237,6 +234,7 @@ class Follower:
                 await self._fail(record, dict.fromkeys(waiting, _gone(failure)))
         finally:
             self._progress.done(record.number)
+            await self._journal.release(record)
 
     async def _wait(self, record: OpenBatch, *, is_new: bool) -> Batch:
         """Find or create a batch, and wait until it has ended; again if the provider had no room for it."""

@@ -103,15 +103,6 @@ class Claims:
             self._record(began, had_row)
         return taken
 
-    @repeat_if_lost
-    def free(self, keys: Iterable[str]) -> set[str]:
-        """Find requests that no other process holds; nothing is claimed."""
-        return {key.hex() for key in self._look([bytes.fromhex(key) for key in keys]).free}
-
-    def doubt(self) -> None:
-        """Let every request that waits be claimed again before it is sent."""
-        self.generation += 1
-
     def renew(self) -> None:
         with self._writing:
             self._renew()
@@ -129,7 +120,7 @@ class Claims:
         return had_row
 
     def held(self) -> list[bytes]:
-        """Find the requests that processes are sending now, and the batches that they wait for."""
+        """Find the requests that processes are sending now."""
         return self._held("SELECT key, name, until FROM claims JOIN workers ON name = owner")
 
     def held_runs(self) -> set[int]:

@@ -85,9 +85,9 @@ claims = Table(
     Column("owner", String(64), nullable=False),
 )
 
-# Batches at providers whose answers are not all in the store yet; see store.py. `address` and `file`,
-# the provider's id of the input file, are the identity of a batch in all stores. `batch` is the provider's id
-# of the batch, which is missing until the provider has created it.
+# Batches at providers whose answers are not all in the store yet: the journal of evaluation/batches.py.
+# `address` and `file`, the provider's id of the input file, are the identity of a batch in all stores.
+# `batch` is the provider's id of the batch, which is missing until the provider has created it.
 batches = Table(
     "batches",
     metadata,

@@ -241,8 +241,7 @@ class RunProgress:
         return np.where(self._keys[at] == short, at, -1)
 
     def _in_flight(self) -> int:
-        found = self._find(_short([*self._store.claims.held(), *self._store.batches.followed()]))
-        # Requests stay in the journal of batches for a time after their answer.
+        found = self._find(_short(self._store.claims.held()))
         return int((self._states[np.unique(found[found >= 0])] != State.ANSWERED).sum())
 
 

@@ -53,7 +53,10 @@ class OneBatch(Journal):
     async def find(self, keys: Sequence[str]) -> list[OpenBatch]:
         return []
 
-    async def leave(self, batch: OpenBatch, keys: Sequence[str]) -> None:
+    async def reserve(self, batch: OpenBatch) -> OpenBatch | None:
+        return batch
+
+    async def release(self, batch: OpenBatch) -> None:
         pass
 
     async def remove(self, number: int, keys: Sequence[str]) -> None:
