@@ -24,6 +24,8 @@ Role = Literal["system", "user", "assistant"]
 Augmentation = Literal["ocr", "layout", "layout+caption"]
 """The text that replaces images: OCR text, OCR text in its layout, or that and a caption (ConTextual 3.1)."""
 
+CAPTIONED: Augmentation = "layout+caption"
+
 Fingerprint = Literal["on", "off"]
 """Whether endpoints with cached answers are checked before more requests are sent."""
 
@@ -274,6 +276,10 @@ class FirstAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     response: str
     finish_reason: str
     reasoning: str = ""
+
+
+BETWEEN_PARTS = "-"
+"""Stands between the digests of the texts and of the images of a sample."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):

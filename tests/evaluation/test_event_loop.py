@@ -40,10 +40,10 @@ BLOCKING = (
     "sightline.evaluation.result.aggregate",
     "sightline.evaluation.run.prepare_evaluation",
     "sightline.evaluation.judges.ModelJudge.request",
-    "sightline.store.answers.RequestFrame.keyed",
+    "sightline.store.answers.RequestFrame.draws",
     "sightline.evaluation.folder.ResultsFolder.write",
     "sightline.evaluation.folder.ResultsFolder.finish",
-    "sightline.formats.export.read_outcomes",
+    "sightline.formats.jsonl.read_outcomes",
 )
 """Functions that hash, read, write or count."""
 

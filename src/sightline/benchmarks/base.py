@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from sightline.errors import UserError, unknown_name
-from sightline.formats.export import ExportFormat
+from sightline.formats.jsonl import ExportFormat
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer
 from sightline.types import (

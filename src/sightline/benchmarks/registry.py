@@ -8,7 +8,7 @@ from sightline.plugins import find_entry, load_entry, registered_names
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Benchmark
-    from sightline.formats.export import ExportFormat
+    from sightline.formats.jsonl import ExportFormat
 
 
 BENCHMARKS = {
@@ -21,7 +21,7 @@ BENCHMARKS = {
 
 
 EXPORT_FORMATS = {
-    "jsonl": "sightline.formats.export:JSONL",
+    "jsonl": "sightline.formats.jsonl:JSONL",
 }
 """The export formats that hold answers to any benchmark; the others belong to a benchmark."""
 

@@ -26,7 +26,6 @@ from sightline.errors import EnvironmentFailedError, UserError, some_of
 from sightline.evaluation.judges import JudgedGroup, answered_cases, same_without_judge, select_verdict
 from sightline.evaluation.options import EvaluationDescription, judge_names
 from sightline.evaluation.spec import Decide
-from sightline.formats.export import AnswersToExport
 from sightline.formats.files import (
     AtomicFile,
     file_digest,
@@ -43,6 +42,7 @@ from sightline.formats.jsonl import (
     REPORT,
     UNFINISHED,
     VERDICTS,
+    AnswersToExport,
     answer_line,
     is_run_name,
     read_outcomes,

@@ -16,11 +16,11 @@ from sightline.evaluation.spec import Spec
 from sightline.formats.files import text_digest
 from sightline.images import BadImage
 from sightline.models.base import Model
-from sightline.models.ocr import CAPTIONED, Augmented, ImageText, Reader, text_of
+from sightline.models.ocr import Augmented, ImageText, Reader, text_of
 from sightline.progress import progress
 from sightline.store.database import run_in_thread
 from sightline.store.store import OcrResult, Store, cached_words, inspect_images, read_images
-from sightline.types import Augmentation, ImageFile, ImageRef, Sample
+from sightline.types import CAPTIONED, Augmentation, ImageFile, ImageRef, Sample
 
 
 class CaptionFile(NamedTuple):

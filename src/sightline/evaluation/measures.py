@@ -18,8 +18,6 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.plan import CollectedAnswers
 from sightline.evaluation.runs import StoredRun
 from sightline.formats.files import text_digest
-from sightline.models.embedder import Embedder, embedder
-from sightline.models.text_metrics import ResponsePair, TextMetric, text_metric
 from sightline.progress import Advance, progress
 from sightline.scoring.scorer import VectorScorer, by_question
 from sightline.scoring.similarity import SIMILAR, ComparedTexts, confused
@@ -27,6 +25,8 @@ from sightline.store.store import Store
 from sightline.types import Group, MetricValue, Outcome
 
 if TYPE_CHECKING:
+    from sightline.models.embedder import Embedder
+    from sightline.models.text_metrics import ResponsePair, TextMetric
     from sightline.scoring.scorer import Vectors
 
 
@@ -94,7 +94,8 @@ _NUMBER = struct.Struct("<d")
 
 def metrics_of(options: Mapping[str, Any]) -> dict[str, TextMetric]:
     """The text metrics that the options choose; no weights are loaded."""
-    return {name: text_metric(name, options) for name in requested_metrics(options)}
+    load = loading(options)
+    return {name: load(name) for name in requested_metrics(options)}
 
 
 def identities_of(metrics: Mapping[str, TextMetric]) -> dict[str, str]:
@@ -102,7 +103,18 @@ def identities_of(metrics: Mapping[str, TextMetric]) -> dict[str, str]:
 
 
 def loading(options: Mapping[str, Any]) -> Callable[[str], TextMetric]:
-    return partial(text_metric, options=options)
+    def load(name: str) -> TextMetric:
+        from sightline.models.text_metrics import text_metric  # few evaluations measure texts
+
+        return text_metric(name, options)
+
+    return load
+
+
+def load_embedder(name: str) -> Embedder:
+    from sightline.models.embedder import embedder  # few evaluations compare answers by their vectors
+
+    return embedder(name)
 
 
 class TextMeasures:
@@ -365,7 +377,7 @@ def prepare_measures(benchmark: Benchmark, options: Mapping[str, Any]) -> Prepar
     """The embedder and the text metrics that the options choose; no weights are loaded."""
     compares = vector_scorer(benchmark, options) is not None
     return PreparedMeasures(
-        embedder=embedder(options["embedder"]) if compares else None, text_metrics=metrics_of(options)
+        embedder=load_embedder(options["embedder"]) if compares else None, text_metrics=metrics_of(options)
     )
 
 
@@ -393,7 +405,7 @@ def recorded_measures(benchmark: Benchmark, run: StoredRun, store: Store) -> Ans
     options, identity = run.description.benchmark_options, run.embedder
     scorer = vector_scorer(benchmark, options)
     if scorer is not None and identity:
-        similarity = Similarity(scorer, identity, partial(embedder, options.get("embedder", "")), store)
+        similarity = Similarity(scorer, identity, partial(load_embedder, options.get("embedder", "")), store)
     if run.text_metrics:
         texts = TextMeasures(run.text_metrics, loading(options), store)
     return AnswerMeasures(similarity=similarity, texts=texts)

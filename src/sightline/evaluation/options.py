@@ -7,7 +7,7 @@ import operator
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import msgspec
 from msgspec import Struct
@@ -18,12 +18,16 @@ from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.errors import UserError, did_you_mean, some_of, unknown_name
 from sightline.evaluation.spec import Decide, Spec
 from sightline.images import ImageLimits
-from sightline.metrics.significance import Comparison, MarginVerdict, MetricSubset, Significance
 from sightline.metrics.tally import NO_ANSWER
 from sightline.models.base import check_request_limits, refuse_protocol_fields
 from sightline.reporting.notes import undecided_share
 from sightline.scoring.reasoning import check_names
 from sightline.types import MetricDefinition, MetricValue, Result
+
+if TYPE_CHECKING:
+    from sightline.metrics.significance import Comparison, MarginVerdict, MetricSubset, Significance
+
+    Verdicts = Mapping[MetricSubset, MarginVerdict]
 
 _RANGES = {
     "temperature": (0.0, sys.float_info.max),
@@ -310,8 +314,6 @@ def _distinct(value: float, number: float) -> str:
 
 Direction = Literal["worse", "lower", "higher", "not-non-inferior", "not-equivalent"]
 
-Verdicts = Mapping[MetricSubset, MarginVerdict]
-
 _OF_MARGIN = {"not-non-inferior": "non-inferior", "not-equivalent": "equivalent"}
 """The conditions on the verdicts of --margin, and the claim that each needs."""
 
@@ -370,9 +372,11 @@ class DifferenceCondition(Struct, frozen=True):
 
     def _unsupported(self, row: MetricSubset, name: str) -> list[str]:
         """A line if the claim about the margin does not hold, or cannot be tested."""
-        verdict = (self.verdicts or {}).get(row, MarginVerdict())
-        holds = verdict.equivalent if self.direction == "not-equivalent" else verdict.non_inferior
-        why = f" ({verdict.reason})" if holds is None else ""
+        verdict = (self.verdicts or {}).get(row)
+        holds, why = None, ""
+        if verdict is not None:
+            holds = verdict.equivalent if self.direction == "not-equivalent" else verdict.non_inferior
+            why = f" ({verdict.reason})" if holds is None else ""
         return [] if holds else [f"{self.text}: {name} is not shown to be {_OF_MARGIN[self.direction]}{why}"]
 
     def _has_direction(self, metric: str, difference: float) -> bool:

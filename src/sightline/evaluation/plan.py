@@ -6,7 +6,7 @@ import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -21,15 +21,14 @@ from sightline.formats.files import json_digest
 from sightline.formats.jsonl import as_asked, image_paths, path_in_data, prompt_text
 from sightline.formats.prediction import Prediction
 from sightline.images import BadImage, own_transform, sent_size, transform_for
-from sightline.metrics.flips import BETWEEN_PARTS
 from sightline.models.base import Model
-from sightline.models.ocr import Augmented
 from sightline.plugins import wrong_return
 from sightline.scoring.reasoning import tag_notes, without_reasoning
 from sightline.store.answers import KeyedRequest, RequestFrame, key_of
 from sightline.store.store import Store, inspect_images
 from sightline.text import counted
 from sightline.types import (
+    BETWEEN_PARTS,
     NOT_SENT,
     Answer,
     Failure,
@@ -49,6 +48,9 @@ from sightline.types import (
     Usage,
     user,
 )
+
+if TYPE_CHECKING:
+    from sightline.models.ocr import Augmented
 
 SAMPLES_PER_CHUNK = 64
 """The number of samples that are planned together."""

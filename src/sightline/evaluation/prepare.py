@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace as replace_options
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, field
@@ -22,12 +22,6 @@ from sightline.config import Config, load_config
 from sightline.engine.limits import CONCURRENCY, token_limit
 from sightline.errors import UserError
 from sightline.evaluation.folder import ResultsFolder, refuse_other_run
-from sightline.evaluation.image_texts import (
-    ImageReplacement,
-    check_augmentation,
-    image_replacement,
-    images_in_probes,
-)
 from sightline.evaluation.judges import (
     HumanJudge,
     Judge,
@@ -55,21 +49,30 @@ from sightline.evaluation.options import (
 from sightline.evaluation.plan import Plan, PlanInputs, Samples, SampleSelection
 from sightline.evaluation.registry import human_judge
 from sightline.evaluation.spec import Spec, recorded_options, spec_data_folder
-from sightline.formats.export import counted_notes
 from sightline.formats.files import SetDigest, is_synthetic
 from sightline.formats.groups import right_positions
-from sightline.formats.jsonl import as_asked, check_run_name, check_tags, prompt_text, verdict_line
+from sightline.formats.jsonl import (
+    as_asked,
+    check_run_name,
+    check_tags,
+    counted_notes,
+    prompt_text,
+    verdict_line,
+)
 from sightline.formats.prediction import Prediction
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.models.base import Model, refuse_unknown_sampling
 from sightline.models.batches import BatchEndpoint
-from sightline.models.ocr import CAPTIONED, Augmented
 from sightline.models.registry import ModelOptions
 from sightline.plugins import wrong_return
 from sightline.replicas.fleet import check_place, resolve_on
 from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer, by_question
 from sightline.store.store import Store
-from sightline.types import ImageRef, Origin, Probe, Repeated, Sample, Verdict
+from sightline.types import CAPTIONED, ImageRef, Origin, Probe, Repeated, Sample, Verdict
+
+if TYPE_CHECKING:
+    from sightline.evaluation.image_texts import ImageReplacement
+    from sightline.models.ocr import Augmented
 
 
 class PreparedTask(Struct, frozen=True, kw_only=True):
@@ -191,7 +194,11 @@ def _models(spec: Spec, benchmark: Benchmark, config: Config, keyless: bool) -> 
     )
     check_caption_options(spec)
     models = resolve_on(spec.on, spec.model, options, spec.concurrency or CONCURRENCY)
-    replacement = None if spec.augment is None else image_replacement(spec, spec.augment, keyless=keyless)
+    replacement = None
+    if spec.augment is not None:
+        from sightline.evaluation.image_texts import image_replacement  # few runs replace images
+
+        replacement = image_replacement(spec, spec.augment, keyless=keyless)
     return PreparedModels(models=models, replacement=replacement)
 
 
@@ -307,6 +314,8 @@ def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
     """Check that augmentation and likelihood suit the model and the task."""
     model, options = models.models[0], task.options.benchmark
     if models.replacement is not None:
+        from sightline.evaluation.image_texts import check_augmentation, images_in_probes
+
         images = images_in_probes(task.benchmark, task.samples, [options])
         check_augmentation(models.replacement, model, images)
     if options.get("answer_by") == "likelihood":
@@ -569,6 +578,8 @@ def _limit_source(
 
 def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
     """The images of all probes, under the evaluated setting and under those that metrics read too."""
+    from sightline.evaluation.image_texts import images_in_probes
+
     task = prepared.task
     settings = [task.options.benchmark, *task.partners.values()]
     return images_in_probes(task.benchmark, task.samples, settings)

@@ -16,9 +16,8 @@ from sightline.evaluation.folder import is_stored, is_sweep, read_result, read_s
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run, latest_finished_run, name_or_number, read_stored_run
 from sightline.evaluation.spec import Spec, spec_data_folder
-from sightline.formats.export import export
 from sightline.formats.files import refuse_overwriting
-from sightline.formats.jsonl import ANSWERS
+from sightline.formats.jsonl import ANSWERS, export
 from sightline.metrics.significance import Comparison, MarginVerdict, MetricSubset, Significance
 from sightline.reporting.comparison import (
     check_label,

@@ -15,7 +15,6 @@ import sightline
 from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts, token_limit
 from sightline.errors import UserError, hide_secrets
-from sightline.evaluation.corrected import corrected_values
 from sightline.evaluation.folder import ResultsFolder
 from sightline.evaluation.judges import (
     HumanJudge,
@@ -43,7 +42,6 @@ from sightline.formats.files import SetDigest, data_digest
 from sightline.formats.jsonl import ANSWERS, read_outcomes
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
-from sightline.metrics.consistency import UNKNOWN_WORDS, null_where_unknown
 from sightline.metrics.tally import tally
 from sightline.reporting.tables import html, import_pandas, report_markdown, summary
 from sightline.scoring.scorer import WORST_FIRST, Explanation, explanations
@@ -265,27 +263,25 @@ class Aggregate(Struct, frozen=True, kw_only=True):
 class _GroupTotals:
     """Counts and digest of one pass over the judged groups.
 
-    If there are several judges, repeats or humans, it keeps the codes of the verdicts that their agreement is
-    computed from.
+    If there are several judges, repeats or humans, `coder` keeps the codes of the verdicts that their
+    agreement is computed from.
     """
 
     def __init__(self, data_digest: str, judges: Sequence[Judge]) -> None:
         self.summary = Summary()
         self._texts = data_digest
         self._images = SetDigest()
-        self.coder = VerdictCoder()
         self._last_sample = ""
         self._repeated = {judge.name for judge in judges if judge.repeats > 1}
-        self._keep = (
-            len(judges) > 1 or bool(self._repeated) or any(isinstance(judge, HumanJudge) for judge in judges)
-        )
+        agree = len(judges) > 1 or self._repeated or any(isinstance(judge, HumanJudge) for judge in judges)
+        self.coder = VerdictCoder() if agree else None
 
     def add(self, judged: JudgedGroup) -> None:
         if judged.group.id != self._last_sample:
             self._last_sample = judged.group.id
             self._images.add(f"{judged.group.id}\0{judged.group.cluster}".encode(errors="surrogatepass"))
         self.summary.add(judged)
-        if self._keep:
+        if self.coder is not None:
             kept = (
                 verdict
                 for verdict in judged.verdicts
@@ -314,6 +310,8 @@ def aggregate(
     measures.prepare(collected)
     metrics = panel.benchmark.metrics(description.benchmark_options)
     if measures.similarity is not None:
+        from sightline.metrics.consistency import UNKNOWN_WORDS  # few evaluations measure similarity
+
         metrics = [*metrics, UNKNOWN_WORDS]
     if collected.retries:
         metrics = [*metrics, TRUNCATED]
@@ -337,7 +335,7 @@ def aggregate(
         metrics = _where_labelled(metrics, panel, collected.groups())
     tallied = tally(groups(), metrics)
     by_judge, corrected = _metrics_by_judge(description, panel, scored, replies)
-    values = [*tallied, *by_judge, *agreements(totals.coder.codes())]
+    values = [*tallied, *by_judge, *([] if totals.coder is None else agreements(totals.coder.codes()))]
     if measures.similarity is not None:
         values.append(measures.similarity.confused())
     if collected.retries:
@@ -373,6 +371,8 @@ def _with_unknown_words(
     values: Sequence[MetricValue], metrics: Sequence[Metric]
 ) -> tuple[list[MetricValue], list[str]]:
     """The values, without similarity where the embedder does not know too many answers, and their notes."""
+    from sightline.metrics.consistency import UNKNOWN_WORDS, null_where_unknown
+
     unknown = [value for value in values if value.metric == UNKNOWN_WORDS.name]
     if unknown[0].value:
         kept, share = null_where_unknown(values, unknown, metrics), unknown_words(unknown[0])
@@ -426,6 +426,8 @@ def _metrics_by_judge(
         tallied = [value for value in tally(judged, own) if value.subset == "all"]
         values += [replace(value, subset=f"judge={judge.name}") for value in tallied]
         if humans and judge not in humans:
+            from sightline.evaluation.corrected import corrected_values
+
             corrected += corrected_values(alone, judge, humans, own, groups, replies, tallied)
     return values, corrected
 

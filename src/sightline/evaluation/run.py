@@ -19,7 +19,6 @@ from sightline.engine.limits import Account, Counts
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.batches import open_batches_note
 from sightline.evaluation.folder import refuse_name_of_other_run
-from sightline.evaluation.image_texts import images_as_text
 from sightline.evaluation.measures import identities_of
 from sightline.evaluation.options import EvaluationDescription, reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
@@ -102,6 +101,8 @@ async def _evaluate(
 ) -> Evaluation:
     augmented, caption_counts = None, Counts()
     if (replacement := prepared.models.replacement) is not None:
+        from sightline.evaluation.image_texts import images_as_text  # few runs replace images
+
         replacement.spend_from(account)
         images = await run_in_thread(images_to_show, prepared)
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)

@@ -43,7 +43,6 @@ from sightline.evaluation.prepare import (
     with_notes,
 )
 from sightline.evaluation.result import Evaluation, judge_and_write
-from sightline.evaluation.sending import RequestSender
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
 from sightline.formats.other_tools import of_model, read_predictions
@@ -88,6 +87,8 @@ async def score_file(
         return await judge_and_write(
             prepared, description, collected, None, show_progress=show_progress, explain=spec.explain
         )
+    from sightline.evaluation.sending import RequestSender  # the engine is loaded where something is sent
+
     store = await run_in_thread(Store.open, spec.store)
     try:
         sender = RequestSender(prepared, store, Account(), show_progress=show_progress)

@@ -24,7 +24,7 @@ from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import check_name, run_evaluation
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import text_digest, write_atomically
-from sightline.models.ocr import AUGMENTATIONS, CAPTIONED
+from sightline.models.ocr import AUGMENTATIONS
 from sightline.replicas.fleet import replicas_kept
 from sightline.reporting.notes import ResultPoint, exact_text, options_text, short_names
 from sightline.reporting.pivot import PointLine, sweep_markdown
@@ -32,7 +32,7 @@ from sightline.reporting.tables import import_pandas
 from sightline.store.database import run_in_thread
 from sightline.store.store import existing_or_empty_store
 from sightline.text import print_note
-from sightline.types import MetricValue
+from sightline.types import CAPTIONED, MetricValue
 
 STATES = {
     0: "done",

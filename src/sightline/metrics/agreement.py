@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sightline.errors import UserError
-from sightline.metrics.association import AGREEMENT, NOMINAL_ALPHA, statistic_value
 from sightline.metrics.statistics import Floats, mean_by_cluster
 from sightline.types import PERCENT, JudgeKind, MetricDefinition, MetricValue, Verdict, VerdictName
 
@@ -103,6 +102,8 @@ def self_agreement(codes: VerdictCodes, judge: Rater) -> list[MetricValue]:
     ratings = counts.sum(axis=1)
     same = (counts.max(axis=1) == ratings).astype(np.float64)
     share = mean_by_cluster("self_agreement", clusters, same, reason=NOT_REPEATED)
+    from sightline.metrics.association import NOMINAL_ALPHA, statistic_value  # few runs repeat a judge
+
     alpha = statistic_value(NOMINAL_ALPHA, counts, ratings, clusters)
     return [replace(share, judge=judge.name), replace(alpha, metric="self_alpha", judge=judge.name)]
 
@@ -147,6 +148,8 @@ def human_consistency(
 
 def _share_of_agreement(codes: VerdictCodes, items: Items, first: _Votes, second: _Votes) -> MetricValue:
     one, other = first[items].astype(np.float64), second[items].astype(np.float64)
+    from sightline.metrics.association import AGREEMENT, statistic_value  # few runs have two judges
+
     return statistic_value(AGREEMENT, one, other, codes.clusters[items])
 
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, overload
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.types import Group, GroupKey, Outcome, VerdictName
+from sightline.types import BETWEEN_PARTS, Group, GroupKey, Outcome, VerdictName
 
 Change = Literal["both_right", "gained", "lost", "both_wrong", "unscored"]
 """From not right to right is gained, from right to not right lost; without a reference, nothing is scored."""
@@ -379,9 +379,6 @@ def _probe(outcome: Outcome) -> tuple[str, int]:
 
 
 # -- Whether two digests may be of the same sample
-
-BETWEEN_PARTS = "-"
-"""Stands between the digest of the texts and that of the images."""
 
 
 def may_be_equal(first: str, second: str) -> bool:

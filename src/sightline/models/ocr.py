@@ -346,9 +346,6 @@ def _height_and_place(word: Word) -> tuple[float, float]:
 
 AUGMENTATIONS: tuple[Augmentation, ...] = get_args(Augmentation)
 
-CAPTIONED: Augmentation = "layout+caption"
-"""The augmentation with an image description."""
-
 
 class ImageText(Struct, frozen=True):
     """The text that replaces an image: OCR text, and a caption ('' if there is none)."""

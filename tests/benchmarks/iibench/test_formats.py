@@ -22,8 +22,8 @@ from sightline.benchmarks.iibench.formats import (
 )
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
-from sightline.formats import export
-from sightline.formats.export import AnswersToExport
+from sightline.formats import jsonl as export
+from sightline.formats.jsonl import AnswersToExport
 from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
 from sightline.types import Outcome, Usage

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from sightline.benchmarks.released import data_folder, read_captions, read_records, refuse_repeated_ids
 from sightline.errors import UserError, did_you_mean
-from sightline.formats.export import AnswersToExport, ExportFormat, counted_notes, repeats_note
 from sightline.formats.files import json_list, write_atomically
+from sightline.formats.jsonl import AnswersToExport, ExportFormat, counted_notes, repeats_note
 from sightline.formats.prediction import AnswerFiles, Layout, Prediction, PredictionFile, identifier, reply
 from sightline.text import Records
 from sightline.types import ImageRef, Outcome, Sample

@@ -17,9 +17,18 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.contextual.data import IMAGE, INSTRUCTION
 from sightline.errors import UserError
-from sightline.formats.export import AnswersToExport, ExportFormat, counted_notes, model_name, repeats_note
 from sightline.formats.files import read_bytes, write_atomically
-from sightline.formats.jsonl import CONTRADICTED, PARTLY, id_field, response_of
+from sightline.formats.jsonl import (
+    CONTRADICTED,
+    PARTLY,
+    AnswersToExport,
+    ExportFormat,
+    counted_notes,
+    id_field,
+    model_name,
+    repeats_note,
+    response_of,
+)
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from sightline.errors import UserError
-from sightline.formats.export import counted_notes
 from sightline.formats.files import read_bytes
 from sightline.formats.groups import (
     ORIGINAL,
@@ -24,7 +23,7 @@ from sightline.formats.groups import (
     second_cluster,
     size_of,
 )
-from sightline.formats.jsonl import id_field, is_own_answer
+from sightline.formats.jsonl import counted_notes, id_field, is_own_answer
 from sightline.formats.prediction import (
     Prediction,
     RecordLocation,

@@ -17,8 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from sightline.errors import UserError
-from sightline.formats.export import AnswersToExport, ExportFormat, counted_notes
 from sightline.formats.files import read_bytes, write_atomically
+from sightline.formats.jsonl import AnswersToExport, ExportFormat, counted_notes
 from sightline.formats.prediction import (
     AnswerFiles,
     Layout,
