@@ -22,7 +22,7 @@ from sightline.benchmarks.iibench.formats import (
 )
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
-from sightline.formats import jsonl as export
+from sightline.formats import jsonl
 from sightline.formats.jsonl import AnswersToExport
 from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
@@ -311,7 +311,7 @@ def test_each_layout_reads_the_answers_once(
         passes.append(path)
         return iter(answers)
 
-    monkeypatch.setattr(export, "read_outcomes", read)
+    monkeypatch.setattr(jsonl, "read_outcomes", read)
     told = EXPORT_FORMATS[name].write(AnswersToExport(tmp_path / "a.jsonl", tmp_path, "m"), tmp_path / "out")
     assert len(passes) == 1
     assert [note.partition(" ")[0] for note in told] == ["1", "1"]
