@@ -49,7 +49,6 @@ class Chart(Struct, frozen=True):
     margin: float | None = None
     humans: Sequence[str] = ()
     ranges: Mapping[str, Range] = {}
-    interval: str = "95 % CI"
 
     @property
     def panels(self) -> list[str]:
@@ -80,7 +79,7 @@ class Chart(Struct, frozen=True):
 
     def note(self, also: str = "") -> str:
         """What whiskers, dashed lines and hollow marks are; published figures in the words of the tables."""
-        parts = [f"Whiskers: {self.interval}.", also]
+        parts = ["Whiskers: 95 % CI.", also]
         if self.margin is not None:
             parts.append(f"Dashed: the margin of \N{PLUS-MINUS SIGN}{self.margin:g}.")
         figures = [(value.row, one) for value in self.values for one in _first_of_rows(value.metric)]
@@ -416,7 +415,7 @@ def _write_numbers(axes: Axes, chart: Chart, panel: str, *, in_words: bool) -> N
             write(value_words(metrics[0], sign=chart.zero), nth, 6, "left")
         write(n_words(metrics), nth, *n_place, color=GREY)
     if in_words:
-        write(f"value [{chart.interval}]", -0.85, 6, "left", color=GREY)
+        write("value [95 % CI]", -0.85, 6, "left", color=GREY)
     write("n", -0.85, *n_place, color=GREY, style="italic")
 
 
@@ -496,9 +495,6 @@ def _label_radar(axes: PolarAxes, chart: Chart, panel: str, angles: dict[str, fl
 
 CELL_INCHES = 0.72
 
-BETWEEN = " and "
-"""What stands between the two names in a subset, as in 'judges=A and B'."""
-
 
 def matrix(title: str, values: Sequence[MetricValue], width: float) -> Figure:
     pairs = [(*both, value) for value in values if (both := _names(value)) is not None]
@@ -531,7 +527,8 @@ def matrix(title: str, values: Sequence[MetricValue], width: float) -> Figure:
 
 
 def _names(value: MetricValue) -> tuple[str, str] | None:
-    first, between, second = value.subset.partition("=")[2].partition(BETWEEN)
+    """The two names of a subset such as 'judges=A and B'."""
+    first, between, second = value.subset.partition("=")[2].partition(" and ")
     return (first, second) if between else None
 
 
@@ -653,8 +650,7 @@ MOST_CURVES = 8
 """More ROC curves cannot be told apart."""
 
 MOST_MARKED = 4
-"""A curve with at most so many inner points is that of a judge with verdicts, not with numbers: they are
-marked."""
+"""Up to so many inner points are those of a judge with verdicts, not with numbers: they are marked."""
 
 
 def numeric_options(places: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -30,7 +30,7 @@ from sightline.reporting.chart_kinds import (
     scatter,
 )
 from sightline.reporting.judges import JudgeReport, with_short_names
-from sightline.reporting.notes import ResultPoint, label_of, row_names, short_names
+from sightline.reporting.notes import ResultPoint, definitions_of, label_of, row_names, short_names
 from sightline.reporting.pivot import in_label_order, value_labels
 from sightline.reporting.tables import leading_metrics, run_names, title_of
 from sightline.types import MetricValue, Range, Result, split_subset
@@ -156,13 +156,12 @@ def _chart(
     values = [one for one in values if one.metric.metric in chosen and one.metric.value is not None]
     if not values:
         raise UserError("nothing to plot: no metric of the table has a value")
-    defined = {name: one.range for result in results for name, one in result.metric_definitions.items()}
-    ranges: dict[str, Range] = {
-        value.panel: defined.get(value.metric.metric, (None, None))
-        for value in values
-        if value.metric.unit == "number"
-    }
-    ranges |= {value.panel: (None, None) for value in values if value.metric.unit == "points"}
+    defined = definitions_of(results)
+    ranges: dict[str, Range] = {}
+    for value in values:
+        definition = defined.get(value.metric.metric) if value.metric.unit == "number" else None
+        if value.metric.unit != "percent":
+            ranges[value.panel] = definition.range if definition else (None, None)
     paper = paper_of(results[0].benchmark)
     return Chart(
         title,

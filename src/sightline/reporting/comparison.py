@@ -26,6 +26,7 @@ from sightline.metrics.significance import (
 from sightline.metrics.statistics import Floats, correlation
 from sightline.reporting.notes import (
     definition_notes,
+    gathered,
     interval_notes,
     label_of,
     null_notes,
@@ -340,9 +341,7 @@ def _typed(value: Any) -> str:
 
 
 def _not_compared(reasons: Mapping[str, str]) -> list[str]:
-    names: dict[str, list[str]] = {}
-    for name, reason in reasons.items():
-        names.setdefault(reason, []).append(name)
+    names = gathered((reason, name) for name, reason in reasons.items())
     return [f"not compared: {some_of(listed, 4)} ({reason})" for reason, listed in names.items()]
 
 
@@ -495,12 +494,8 @@ _MOST = 4
 def disagreements(
     rows: Sequence[MetricValue], significances: Mapping[MetricSubset, Significance]
 ) -> list[str]:
-    named: dict[str, list[str]] = {}
-    for row in rows:
-        test = significances.get((row.metric, row.subset))
-        reason = test and _reason(row, test)
-        if reason:
-            named.setdefault(reason, []).append(place(row))
+    tests = ((row, significances.get((row.metric, row.subset))) for row in rows)
+    named = gathered((reason, place(row)) for row, test in tests if test and (reason := _reason(row, test)))
     return [f"{some_of(places, _MOST)}: {reason}" for reason, places in named.items()]
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.released import published_judges
 from sightline.metrics.association import JudgeDifference
-from sightline.reporting.notes import interval_notes, null_notes, short_names, value_notes
+from sightline.reporting.notes import interval_notes, naming_notes, null_notes, short_names, value_notes
 from sightline.reporting.table import (
     Column,
     Field,
@@ -76,14 +76,13 @@ def with_short_names(report: JudgeReport) -> JudgeReport:
         name, bracket, scorer = judge.partition(" (")
         return f"{short[name]}{bracket}{scorer}"
 
-    named = "; ".join(f"{end} is {whole}" for whole, end in short.items() if end != whole)
     return replace(
         report,
         rows=[replace(row, judge=called(row.judge)) for row in report.rows],
         best=report.best and called(report.best),
         contrasts=[(called(judge), found) for judge, found in report.contrasts],
         repeats=[replace(value, judge=called(value.judge or "")) for value in report.repeats],
-        notes=[*([named] if named else []), *report.notes],
+        notes=[*naming_notes((end, whole) for whole, end in short.items()), *report.notes],
     )
 
 

@@ -109,10 +109,10 @@ def undecided_note(result: Result, names: Iterable[str]) -> list[str]:
 
 def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
     metrics = list(metrics)
-    missing = _gathered(
+    missing = gathered(
         (m.reason or "no probe has a value for it", place(m)) for m in metrics if m.value is None
     )
-    without_interval = _gathered(
+    without_interval = gathered(
         (m.reason, place(m)) for m in metrics if m.value is not None and m.reason is not None
     )
     return [
@@ -126,7 +126,7 @@ def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
 
     A note names its rows and places unless it holds for all figures of its table.
     """
-    noted = _gathered(
+    noted = gathered(
         ((value.mark, value.table, value.note or "not comparable"), (value.row, where))
         for where, value in shown
         if value.mark
@@ -138,7 +138,7 @@ def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
 
 
 def shared_notes(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    runs = _gathered((note, run) for run, notes in by_run for note in notes)
+    runs = gathered((note, run) for run, notes in by_run for note in notes)
     return [
         note if len(names) == len(by_run) else f"{', '.join(names)}: {note}" for note, names in runs.items()
     ]
@@ -177,6 +177,16 @@ def direction(definition: MetricDefinition) -> str:
     return f"{f'{bounds}{unit}' if low or high else 'unbounded'}, {better} is better"
 
 
+def definitions_of(results: Iterable[Result]) -> dict[str, MetricDefinition]:
+    return {name: one for result in results for name, one in result.metric_definitions.items()}
+
+
+def naming_notes(named: Iterable[tuple[str, str]]) -> list[str]:
+    """What the names of a table stand for, in one note: 'llava is http://host/v1#llava'."""
+    differing = [f"{name} is {whole}" for name, whole in named if name != whole]
+    return ["; ".join(differing)] if differing else []
+
+
 def chance_notes(result: Result) -> list[str]:
     measured = {m.metric for m in result.metrics}
     return [
@@ -208,7 +218,7 @@ def _counts(result: Result) -> str:
 
 
 def _judges(result: Result) -> list[str]:
-    others = _gathered(
+    others = gathered(
         (m.judge, m.metric) for m in result.metrics if m.judge is not None and m.judge != result.judge
     )
     return [
@@ -252,7 +262,7 @@ def _joint(places: Iterable[str], others: Iterable[str]) -> list[str]:
     )
 
 
-def _gathered(pairs: Iterable[tuple[_Key, _Word]]) -> dict[_Key, list[_Word]]:
+def gathered(pairs: Iterable[tuple[_Key, _Word]]) -> dict[_Key, list[_Word]]:
     """The words of each key, in order, each once."""
     gathered: dict[_Key, dict[_Word, None]] = {}
     for key, word in pairs:

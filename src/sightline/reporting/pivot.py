@@ -16,8 +16,10 @@ from sightline.reporting.notes import (
     FILE_MODEL,
     ResultPoint,
     definition_notes,
+    definitions_of,
     interval_notes,
     label_of,
+    naming_notes,
     option_text,
     options_text,
     place,
@@ -320,13 +322,10 @@ def _notes(
         for figure in metric.published or ()
         if table not in (figure.table, *figure.also)
     )
-    definitions = {
-        name: definition for point in points for name, definition in point.result.metric_definitions.items()
-    }
     results = [point.result for point in points]
     return [
         *_model_notes(points),
-        *definition_notes(shown, definitions),
+        *definition_notes(shown, definitions_of(results)),
         *interval_notes(metrics),
         *([f"in parentheses: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
         _count_note(results),
@@ -351,12 +350,11 @@ def _described(block: _Block) -> str:
 
 def _model_notes(points: Sequence[ResultPoint]) -> list[str]:
     short = short_names(point.result.model for point in points)
-    shortened = [f"{name} is {model}" for model, name in short.items() if name != model]
     files = {point.result.model for point in points if point.result.model.startswith(FILE_MODEL)}
     one_name = "each file is a model of its own: `score --model NAME` gives the files of one model one row"
     is_varied = any(SETTING in point.values for point in points)
     return [
-        *(["; ".join(shortened)] if shortened else []),
+        *naming_notes((name, model) for model, name in short.items()),
         *([one_name] if is_varied and len(files) > 1 else []),
     ]
 

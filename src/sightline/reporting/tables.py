@@ -18,9 +18,11 @@ from sightline.reporting.notes import (
     chance_notes,
     compact,
     definition_notes,
+    definitions_of,
     interval_notes,
     judge_errors,
     label_of,
+    naming_notes,
     null_notes,
     place,
     published_notes,
@@ -121,16 +123,6 @@ def title_of(results: Sequence[Result], by: str | None, runs: Sequence[str] = ()
     return ", ".join(named) + (f", by {by}" if by else "")
 
 
-def _model_notes(results: Sequence[Result], runs: Sequence[str]) -> list[str]:
-    """The models of runs that the table calls by their names, in one note."""
-    named = [
-        f"{run} is {result.model}"
-        for run, result in zip(runs, results, strict=False)
-        if is_run_name(run) and run != result.model
-    ]
-    return ["; ".join(named)] if named else []
-
-
 _JUDGE_ERRORS = Column("text", "judge\nerrors", "judge_errors")
 """The judgements that a judge could not give or that hold no verdict, beside the metrics that it decides."""
 
@@ -155,12 +147,12 @@ def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> Rep
         *([(_JUDGE_ERRORS, lambda line: line.judge_errors)] if any(map(judge_errors, results)) else []),
         *_published_fields([line.metric for line in lines]),
     ]
-    definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
+    named = ((run, one.model) for run, one in zip(runs, results, strict=False) if is_run_name(run))
     valued = (line.metric.metric for line in lines if line.metric.value is not None)
     notes = [
-        *_model_notes(results, runs),
+        *naming_notes(named),
         *([] if by else _leading_notes(results)),
-        *definition_notes(valued, definitions),
+        *definition_notes(valued, definitions_of(results)),
         *shared_notes([(name, _notes([one.metric for one in lines if one.run == name])) for name in names]),
         *shared_notes([(name, run_notes(result)) for name, result in zip(names, results, strict=True)]),
     ]
@@ -447,9 +439,8 @@ def overview(title: str, results: Sequence[Result]) -> ReportTable:
         (Column("count", "n", "n"), lambda line: n_cell(next(iter(line[1].values())))),
     ]
     metrics = [metric for result in results for metric in result.metrics]
-    definitions = {name: one for result in results for name, one in result.metric_definitions.items()}
     notes = [
-        *definition_notes((metric.metric for metric in metrics), definitions),
+        *definition_notes((metric.metric for metric in metrics), definitions_of(results)),
         *shared_notes([(f"{one.benchmark}:{one.setting}, {one.model}", one.notes) for one in results]),
         *shared_notes(list(chance.items())),
         *interval_notes(metrics),
