@@ -28,7 +28,7 @@ from sightline.reporting.chart_kinds import (
 from sightline.reporting.charts import PAGE_INCHES, THEMES, Theme, can_draw, chart_bytes, results_chart
 from sightline.reporting.judges import JudgeResult
 from sightline.reporting.notes import label_of
-from sightline.reporting.tables import leading_metrics
+from sightline.reporting.tables import leading_metrics, title_of
 from sightline.types import PERCENT, MetricValue, Range, Result, Unit
 from sightline.viewer.environment import number as number_text
 from sightline.viewer.environment import signed
@@ -234,7 +234,8 @@ def scatter_picture(
         return None
     words = [f"{one.name}: {number_text(one.x.value)}, {number_text(one.y.value)}" for one in pairs]
     label = f"{names[1]} against {names[0]}. {'; '.join(words)}"
-    return picture(label, [pairs], lambda: scatter(results, PAGE_INCHES, names, called)), pairs
+    content = [title_of(results, None, called), pairs]
+    return picture(label, content, lambda: scatter(results, PAGE_INCHES, names, called)), pairs
 
 
 def radar_picture(runs: Sequence[NamedResult], metric: str, label: str) -> Picture | None:
