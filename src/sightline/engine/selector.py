@@ -443,6 +443,8 @@ PASSED_OVER = 64
 """How often another call than the first one is taken, because of its image."""
 LOOKED_AT = 256
 """Calls among which a suitable one is looked for."""
+REMEMBERED = 4096
+"""Images whose host is remembered."""
 
 
 class Call(Struct):
@@ -473,7 +475,7 @@ class CallQueue:
         self._waiting: deque[Call] = deque()
         # As many items as calls wait.
         self._places: asyncio.Queue[None] = asyncio.Queue()
-        self._images = ImagePlaces()
+        self._hosts: dict[str, str] = {}
         self._passed_over = 0
         self._changed = asyncio.Event()
         self._is_filling = True
@@ -545,15 +547,16 @@ class CallQueue:
         call = self._waiting[index]
         del self._waiting[index]
         if (image := call.image) is not None:
-            self._images.sent(image, host)
+            self._hosts.pop(image, None)
+            self._hosts[image] = host
+            if len(self._hosts) > REMEMBERED:
+                del self._hosts[next(iter(self._hosts))]
         return call
 
     def _first_suitable(self, host: str) -> int:
         """The index of the first call that suits a host; 0 if there is none."""
-        images = self._images
         for index, call in enumerate(islice(self._waiting, LOOKED_AT)):
-            image = call.image
-            if image is None or not images.is_elsewhere(image, host):
+            if call.image is None or self._hosts.get(call.image, host) == host:
                 return index
         return 0
 
@@ -601,28 +604,6 @@ class RequestFeed:
 
     async def all_read(self) -> None:
         await self._is_read.wait()
-
-
-# -- Where images are: which hosts have them, and which images are on their way to a host
-
-REMEMBERED = 4096
-"""Images whose host is remembered, and images of which a host is known to have them."""
-
-
-class ImagePlaces:
-    """What was sent to which host. Belongs to one event loop."""
-
-    def __init__(self) -> None:
-        self._hosts: dict[str, str] = {}
-
-    def is_elsewhere(self, image: str, host: str) -> bool:
-        return self._hosts.get(image, host) != host
-
-    def sent(self, image: str, host: str) -> None:
-        self._hosts.pop(image, None)
-        self._hosts[image] = host
-        if len(self._hosts) > REMEMBERED:
-            del self._hosts[next(iter(self._hosts))]
 
 
 # -- Retries: which failures are sent again, after which delay

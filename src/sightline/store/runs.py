@@ -228,7 +228,7 @@ def _last_verdict(connection: Connection, run: int) -> int:
 
 # -- A chunk of the probes of a run: JSON of [position, probe], a line each, compressed
 
-_LEVEL = 9
+_LEVEL = 6
 
 
 class DamagedBodyError(ValueError):
