@@ -521,14 +521,14 @@ class RemoteReplica:
         self.name = name
         self._address = address
         self._send = send
-        self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def answer(self, request: Request) -> Answer | Failure:
-        if self._lost.done():
-            raise ReplicaLostError(self._lost.result(), received=False)
+        if self.lost.done():
+            raise ReplicaLostError(self.lost.result(), received=False)
         call = asyncio.ensure_future(self._send(request))
         try:
-            either: set[asyncio.Future[Any]] = {call, self._lost}
+            either: set[asyncio.Future[Any]] = {call, self.lost}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if call.done():
                 result = call.result()
@@ -537,19 +537,19 @@ class RemoteReplica:
                 self.lose(result.message)
         finally:
             call.cancel()
-        raise ReplicaLostError(self._lost.result())
+        raise ReplicaLostError(self.lost.result())
 
     @property
     def is_lost(self) -> bool:
-        return self._lost.done()
+        return self.lost.done()
 
     def lose(self, reason: str) -> None:
         """End all calls: the server has ended, whether or not its connections say so."""
-        if not self._lost.done():
-            self._lost.set_result(reason)
+        if not self.lost.done():
+            self.lost.set_result(reason)
 
     async def _lives(self) -> bool:
-        return not self._lost.done() and await is_healthy(self._address)
+        return not self.lost.done() and await is_healthy(self._address)
 
 
 async def is_healthy(address: str) -> bool:

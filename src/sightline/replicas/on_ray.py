@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import secrets
 import signal
 import socket
 import sys
@@ -20,17 +21,16 @@ from msgspec import Struct, field
 
 from sightline.config import Config, RaySettings
 from sightline.errors import EnvironmentFailedError, UserError, needs_extra
-from sightline.images import BadImage, read_original
 from sightline.replicas import ray_entry
-from sightline.replicas.fleet import Joined, Launcher, Left, ReplicaLostError, Target
+from sightline.replicas.fleet import Joined, Launcher, Left, RemoteReplica, Target
 from sightline.replicas.ray_node import ModelCopy
+from sightline.replicas.worker_client import WorkerClient
 from sightline.text import print_note
-from sightline.types import Answer, Failure, Request
 
+NOTICE_SECONDS = 10.0
+"""How long Ray may take to notice that an actor has ended whose calls fail."""
 START_SECONDS = 60.0
 """Seconds after which a replica that has not started is reported."""
-MAX_CALLS = 4096
-"""Requests that an actor takes at a time; the engine limits them long before."""
 
 
 def ray_launcher(target: Target, address: str, config: Config) -> Launcher:
@@ -59,16 +59,16 @@ class RayLauncher:
         self._address = address
         self._size = size
         self._restarts = restarts
+        self._key = secrets.token_urlsafe(32)
         self._numbers = count(1)
 
     async def run(self, joined: Joined, left: Left) -> None:
-        copy = ModelCopy(self._target.spec, self._target.args, self._target.weights, os.getcwd())
+        copy = ModelCopy(self._target.spec, self._target.args, self._target.weights, os.getcwd(), self._key)
         with connected(self._address) as connection:
             actors = connection.ray.remote(ray_entry.Actor).options(
                 num_cpus=self._size["CPU"],
                 num_gpus=self._size["GPU"],
                 max_restarts=0,
-                max_concurrency=MAX_CALLS,
                 scheduling_strategy="SPREAD",
             )
             keeping = [
@@ -95,27 +95,29 @@ class RayLauncher:
         reason = ""
         for _ in range(1 + self._restarts):
             actor = actors.remote()
-            replica: RayReplica | None = None
+            replica: RemoteReplica | None = None
             try:
-                kind, node, why = await self._started(connection, actor.start.remote(payload))
-                if kind == "wrong":
-                    raise UserError(f"node {node}: {why}")
-                if kind == "failed":
-                    raise EnvironmentFailedError(f"node {node}: {why}")
-                replica = RayReplica(f"replica {next(self._numbers)} on node {node}", ray, actor)
+                kind, node, value = await self._started(connection, actor.start.remote(payload))
+                if kind != "done":
+                    raise _unusable(kind, node, value)
                 connection.models[self] = self._target.spec
-                joined(replica)
-                await actor.until_lost.remote()
+                name = f"replica {next(self._numbers)} on node {node}"
+                async with WorkerClient(value, self._target.model.name, self._key) as client:
+                    replica = RemoteReplica(name, value, client.send)
+                    joined(replica)
+                    kind, reason = await _ended(actor, replica)
+                left(name, reason)
+                if kind == "wrong":
+                    raise _unusable(kind, node, reason)
             except losses(ray) as error:
                 reason = first_line(error)
                 if replica is not None:
                     left(replica.name, reason, is_explained=is_of_node(error))
-                    replica.end(reason)
                 else:
                     print_note(f"{self._target.spec}: a replica ended while it loaded ({reason})")
             finally:
                 if replica is not None:
-                    replica.end("it is not needed any more")
+                    replica.lose(reason or "it is not needed any more")
                 ray.kill(actor)
         return reason
 
@@ -139,6 +141,24 @@ class RayLauncher:
         finally:
             starting.cancel()
         return started
+
+
+async def _ended(actor: Any, replica: RemoteReplica) -> tuple[str, str]:
+    """Wait until an actor cannot answer any more: 'wrong', 'failed' or 'lost', and the reason.
+
+    Raises what Ray says of an actor that has ended, which comes later than the errors of its calls.
+    """
+    ended = asyncio.ensure_future(actor.until_lost.remote())
+    try:
+        await asyncio.wait({ended, replica.lost}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({ended}, timeout=NOTICE_SECONDS)
+        return ended.result() if ended.done() else ("lost", replica.lost.result())
+    finally:
+        ended.cancel()
+
+
+def _unusable(kind: str, node: str, why: str) -> UserError | EnvironmentFailedError:
+    return (UserError if kind == "wrong" else EnvironmentFailedError)(f"node {node}: {why}")
 
 
 def replica_size(ray: Any, settings: RaySettings) -> tuple[dict[str, int], int]:
@@ -172,78 +192,6 @@ def _described(size: Mapping[str, int]) -> str:
     return " and ".join(
         f"{number} {name}{'s' * (number != 1)}" for name, number in size.items() if number or name == "CPU"
     )
-
-
-# -- A replica that is an actor of Ray
-
-
-class RayReplica:
-    """A running actor; images go to it by path, or as bytes if its node does not share the files."""
-
-    def __init__(self, name: str, ray: Any, actor: Any) -> None:
-        self.name = name
-        self._ray = ray
-        self._actor = actor
-        self._calls: set[asyncio.Future[tuple[str, Any]]] = set()
-        self._ended = ""
-        """Why it has ended. Then Ray is not called: without a connection, it connects to any cluster."""
-        self._shares_files = True
-
-    async def answer(self, request: Request) -> Answer | Failure:
-        sends = not self._shares_files
-        while True:
-            try:
-                contents = await asyncio.to_thread(_contents, request) if sends else {}
-            except BadImage as error:
-                return Failure("permanent", str(error))
-            if contents:
-                self._shares_files = False
-            kind, value = await self._call(request, contents)
-            if kind == "done":
-                result: Answer | Failure = value
-                return result
-            if kind == "absent":
-                sends = True
-            elif kind == "wrong":
-                raise UserError(f"{self.name}: {value}")
-            else:
-                # It does not answer any more; the launcher replaces the actor.
-                if not self._ended:
-                    self._ray.kill(self._actor)
-                raise ReplicaLostError(value, received=kind != "unwritable")
-
-    async def _call(self, request: Request, contents: dict[str, bytes]) -> tuple[str, Any]:
-        if self._ended:
-            raise ReplicaLostError(self._ended, received=False)
-        reference = self._actor.answer.remote(request, contents)
-        call: asyncio.Future[tuple[str, Any]] = asyncio.ensure_future(reference)
-        self._calls.add(call)
-        try:
-            await asyncio.wait({call})
-        except asyncio.CancelledError:
-            if not self._ended:
-                self._ray.cancel(reference)
-            raise
-        finally:
-            self._calls.discard(call)
-            call.cancel()
-        if call.cancelled():
-            raise ReplicaLostError(self._ended)
-        try:
-            return call.result()
-        except losses(self._ray) as error:
-            raise ReplicaLostError(first_line(error)) from None
-
-    def end(self, reason: str) -> None:
-        """End all calls: those of a closed connection would wait for ever."""
-        self._ended = self._ended or reason
-        for call in self._calls:
-            call.cancel()
-
-
-def _contents(request: Request) -> dict[str, bytes]:
-    """Path -> bytes of the images. BadImage if one is missing or has changed."""
-    return {image.path: read_original(image.path, image.digest) for image in request.images.values()}
 
 
 # -- The connection of this process to a Ray cluster, shared by all that use it at the same time

@@ -18,27 +18,23 @@ def call(payload: bytes, content: bytes | None = None) -> tuple[str, str, Any]:
 class Actor:
     """A replica of a model on this node."""
 
-    async def start(self, payload: bytes) -> tuple[str, str, Any]:
+    async def start(self, payload: bytes) -> tuple[str, str, str]:
+        """Open and serve the model: the address of its server, or why there is none."""
         node = _node()
         try:
-            from sightline.replicas.ray_node import open_model
+            from sightline.replicas.ray_node import serve_model
         except ImportError as error:
             return "wrong", node, f"Sightline cannot be used there ({error})"
-        kind, value = await open_model(payload)
+        kind, value = await serve_model(payload, node)
         if kind == "done":
-            self._hosted = value
-            return kind, node, ""
+            self._served = value
+            return kind, node, value.address
         return kind, node, value
 
-    async def answer(self, request: Any, contents: dict[str, bytes]) -> Any:
-        """`contents` maps the path of an image that the node does not share to its bytes."""
-        return await self._hosted.answer(request, contents)
-
-    async def until_lost(self) -> None:
-        """Wait for ever: the call fails when this process ends."""
-        import asyncio
-
-        await asyncio.Event().wait()
+    async def until_lost(self) -> tuple[str, str]:
+        """Wait until the model can answer no request; the call fails when this process ends."""
+        failed: tuple[str, str] = await self._served.until_failed()
+        return failed
 
 
 def _node() -> str:

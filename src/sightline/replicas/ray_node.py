@@ -1,12 +1,13 @@
-"""Work on a node of Ray: checks of the node, the open model, images, calls."""
+"""Work on a node of Ray: checks of the node, the served model, calls and their images."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,10 +19,9 @@ from msgspec.structs import replace
 from sightline import __version__
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import file_digest, file_digest_or_error, writing
-from sightline.images import BadImage, check_content
+from sightline.images import check_content
 from sightline.models.registry import ModelOptions, resolve
-from sightline.replicas.gather import Gather
-from sightline.types import Answer, Failure, ImageFile, Request
+from sightline.types import ImageFile
 
 PACKAGES = ("sightline", "pillow", "numpy", "torch", "onnxruntime", "rapidocr", "ImageHash")
 """The packages whose versions decide the bytes of a result."""
@@ -102,78 +102,62 @@ def _version(name: str) -> str:
         return ""
 
 
-# -- A model on a node of Ray: opened once, asked by many requests at the same time
+# -- A model on a node of Ray: opened once, and served to the driver by HTTP as on other places
 
 
 class ModelCopy(Struct, frozen=True):
-    """The model that a node opens."""
+    """The model that a node opens, and the key of its server."""
 
     spec: str
     args: Mapping[str, Any]
     identity: str
     folder: str
+    key: str
     version: str = __version__
 
 
-class Hosted:
-    """An open model."""
+class ServedCopy(Struct, frozen=True):
+    """An open model and its server, which end with the process."""
 
-    def __init__(self, gather: Gather) -> None:
-        self._gather = gather
+    address: str
+    failed: asyncio.Future[None]
+    opened: AsyncExitStack
 
-    async def answer(
-        self, request: Request, contents: Mapping[str, bytes]
-    ) -> tuple[str, Answer | Failure | str | None]:
-        """Answer a request.
-
-        Args:
-            contents: Path of an image -> its bytes, for images whose file this machine does not share.
-
-        Returns:
-            'done' and the answer or failure; the failure is permanent for bytes of another image. 'absent' if
-            an image without bytes is not on this machine; 'unwritable' and the reason if its copy cannot be
-            written; 'wrong' or 'failed' and the reason why the model can answer no request.
-        """
-        images: dict[str, ImageFile] = {}
-        with ExitStack() as copies:
-            for name, image in request.images.items():
-                found = image_on_node(image.path, image.digest, contents.get(image.path))
-                try:
-                    local = copies.enter_context(found)
-                except BadImage as error:
-                    return "done", Failure("permanent", str(error))
-                except EnvironmentFailedError as error:
-                    return "unwritable", str(error)
-                if local is None:
-                    return "absent", None
-                images[name] = at_path(image, local)
-            try:
-                return "done", await self._gather.answer(replace(request, images=images))
-            except UserError as error:
-                return "wrong", str(error)
-            except EnvironmentFailedError as error:
-                return "failed", str(error)
+    async def until_failed(self) -> tuple[str, str]:
+        """Wait until the model can answer no request: 'wrong' or 'failed', and the reason."""
+        try:
+            await self.failed
+        except UserError as error:
+            return "wrong", str(error)
+        except EnvironmentFailedError as error:
+            return "failed", str(error)
+        raise AssertionError
 
 
-async def open_model(payload: bytes) -> tuple[str, Any]:
+async def serve_model(payload: bytes, host: str) -> tuple[str, Any]:
+    """Open a model and serve it: 'done' and the ServedCopy, or 'wrong' or 'failed' and the reason."""
     try:
-        return "done", await _opened(pickle.loads(payload))
+        return "done", await _served(pickle.loads(payload), host)
     except UserError as error:
         return "wrong", str(error)
     except EnvironmentFailedError as error:
         return "failed", str(error)
 
 
-async def _opened(copy: ModelCopy) -> Hosted:
+async def _served(copy: ModelCopy, host: str) -> ServedCopy:
+    # Tasks of builders need no server.
+    from sightline.replicas.worker import Serving, serving_worker
+
     if copy.version != __version__:
         raise UserError("another version of Sightline", found=__version__, expected=copy.version)
     enter(copy.folder)
     [model] = resolve(copy.spec, ModelOptions(args=copy.args))
     if model.identity != copy.identity:
         raise UserError(f"{copy.spec} is another model there", found=model.identity, expected=copy.identity)
-    gather = Gather(model)
-    await gather.__aenter__()
-    return Hosted(gather)
+    opened = AsyncExitStack()
+    serving = serving_worker(model, Serving(host=host, port=0, key=copy.key))
+    address, failed = await opened.enter_async_context(serving)
+    return ServedCopy(address, failed, opened)
 
 
 # -- Images on a node: the shared file where there is one, otherwise a copy of the bytes that were sent

@@ -10,11 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+from tests.models.http.raw_server import Peer, raw_server
 from tests.replicas.on_ray.conftest import TwoNodes, kill_when
 
 from sightline.cli.main import main
@@ -22,8 +23,7 @@ from sightline.config import Config
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.models.registry import MINI, ModelOptions, resolve
 from sightline.replicas import on_ray, ray_entry
-from sightline.replicas.fleet import Replica, ReplicaLostError, Target
-from sightline.replicas.on_ray import RayReplica
+from sightline.replicas.fleet import RemoteReplica, Replica, ReplicaLostError, Target
 from sightline.replicas.ray_node import ModelCopy
 from sightline.types import Answer, Failure, Request, user
 
@@ -52,13 +52,13 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The keys that replicas answered, and those that were lost with one; both start before the first."""
     counts: dict[str, list[str]] = {"answered": [], "lost": [], "started": []}
-    start, answer = RayReplica.__init__, RayReplica.answer
+    start, answer = RemoteReplica.__init__, RemoteReplica.answer
 
-    def started(replica: RayReplica, name: str, ray: Any, actor: Any) -> None:
-        start(replica, name, ray, actor)
+    def started(replica: RemoteReplica, name: str, address: str, send: Any) -> None:
+        start(replica, name, address, send)
         counts["started"].append(name)
 
-    async def counted(replica: RayReplica, request: Request) -> Answer | Failure:
+    async def counted(replica: RemoteReplica, request: Request) -> Answer | Failure:
         while len(counts["started"]) < 2:
             await asyncio.sleep(0.05)
         try:
@@ -69,14 +69,23 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
         counts["answered"].append(request.key)
         return result
 
-    monkeypatch.setattr(RayReplica, "__init__", started)
-    monkeypatch.setattr(RayReplica, "answer", counted)
+    monkeypatch.setattr(RemoteReplica, "__init__", started)
+    monkeypatch.setattr(RemoteReplica, "answer", counted)
     return counts
 
 
 async def start_at_once(actor: Any, payload: bytes) -> tuple[str, str, Any]:
     """A replica whose model needs no loading."""
-    return "done", "127.0.0.9", ""
+    return "done", "127.0.0.9", "http://127.0.0.1:9"
+
+
+async def never(actor: Any) -> None:
+    await asyncio.Event().wait()
+
+
+async def die_after_a_second(actor: Any) -> None:
+    await asyncio.sleep(1)
+    os._exit(1)
 
 
 async def die(actor: Any, *arguments: Any) -> None:
@@ -113,10 +122,10 @@ def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
     model = ["--model", f"hf/{folder('chat')}"]
     assert run(groups, "one", *model) == 0
     killed = kill_when(lambda: len(asked["answered"]) > 4, nodes)
-    answer = RayReplica.answer
+    answer = RemoteReplica.answer
     noticed: list[float] = []
 
-    async def answer_after_the_loss(replica: RayReplica, request: Request) -> Answer | Failure:
+    async def answer_after_the_loss(replica: RemoteReplica, request: Request) -> Answer | Failure:
         if len(asked["answered"]) > 6:
             while killed.is_alive():
                 await asyncio.sleep(0.05)
@@ -125,7 +134,7 @@ def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
             await asyncio.sleep(max(0.0, noticed[0] - time.monotonic()))
         return await answer(replica, request)
 
-    monkeypatch.setattr(RayReplica, "answer", answer_after_the_loss)
+    monkeypatch.setattr(RemoteReplica, "answer", answer_after_the_loss)
     # A few at a time, so that the node is lost while both replicas work.
     assert run(groups, "ray", *model, "--on", f"ray:{nodes.address}", "--concurrency", "2") == 0
     killed.join()
@@ -142,9 +151,11 @@ def test_a_run_on_replicas_equals_one_process_when_a_node_is_lost(
     assert explained == [True]
 
 
-def copy_without_the_folder(spec: str, args: Mapping[str, Any], identity: str, folder: str) -> ModelCopy:
+def copy_without_the_folder(
+    spec: str, args: Mapping[str, Any], identity: str, folder: str, key: str
+) -> ModelCopy:
     """A node that does not have the working folder."""
-    return ModelCopy(spec, args, identity, "/absent")
+    return ModelCopy(spec, args, identity, "/absent", key)
 
 
 def test_a_node_without_the_folder_of_the_model_is_named(
@@ -166,7 +177,7 @@ def test_a_model_that_ends_each_replica_ends_the_run(
 ) -> None:
     """Whether the process ends when it loads the model or when it is asked; restarts have a limit."""
     monkeypatch.setattr(ray_entry.Actor, "start", start_at_once if fails == "answer" else die)
-    monkeypatch.setattr(ray_entry.Actor, "answer", die)
+    monkeypatch.setattr(ray_entry.Actor, "until_lost", die_after_a_second)
     Path("sightline.toml").write_text("[ray]\nreplicas = 1\nrestarts = 1\n")
     assert run(groups, "ray", "--model", "mini", "--on", f"ray:{nodes.address}") == 3
     printed = capsys.readouterr().err
@@ -218,6 +229,7 @@ def test_replicas_that_leave_no_room_for_another_model_are_an_error(
 ) -> None:
     """Otherwise the model would wait for ever, as a judge stays open until the end."""
     monkeypatch.setattr(ray_entry.Actor, "start", start_at_once)
+    monkeypatch.setattr(ray_entry.Actor, "until_lost", never)
     monkeypatch.setattr(on_ray, "START_SECONDS", 1.0)
     [model] = resolve("mini", ModelOptions())
     target = Target(model=model, spec="mini", args={}, weights=model.identity)
@@ -241,21 +253,11 @@ def test_replicas_that_leave_no_room_for_another_model_are_an_error(
         asyncio.run(both())
 
 
-def test_a_launcher_that_ends_ends_the_calls_of_its_replicas_and_none_connects_again(
+def test_a_launcher_that_ends_ends_the_calls_of_its_replicas(
     nodes: TwoNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call after the end would make Ray connect by itself, to any cluster, or start one here."""
     ray: Any = pytest.importorskip("ray", reason="needs the extra `cluster`")
     lost = tmp_path / "lost"
-
-    async def start(actor: Any, payload: bytes) -> tuple[str, str, Any]:
-        return ("failed" if lost.exists() else "done"), "127.0.0.9", "no memory"
-
-    async def hang(actor: Any, *arguments: Any) -> None:
-        await asyncio.sleep(600)
-
-    monkeypatch.setattr(ray_entry.Actor, "start", start)
-    monkeypatch.setattr(ray_entry.Actor, "answer", hang)
     [model] = resolve("mini", ModelOptions())
     target = Target(model=model, spec="mini", args={}, weights=model.identity)
     launcher = on_ray.ray_launcher(target, nodes.address, Config())
@@ -265,21 +267,36 @@ def test_a_launcher_that_ends_ends_the_calls_of_its_replicas_and_none_connects_a
     def joined(replica: Replica) -> None:
         ready.append(replica)
 
-    async def both() -> None:
+    async def hang(peer: Peer) -> None:
+        await asyncio.sleep(600)
+
+    async def until_lost(actor: Any) -> None:
+        while not lost.exists():
+            await asyncio.sleep(0.1)
+        os._exit(1)
+
+    async def both(address: str) -> None:
+        async def start(actor: Any, payload: bytes) -> tuple[str, str, str]:
+            return ("failed", "127.0.0.9", "no memory") if lost.exists() else ("done", "127.0.0.9", address)
+
+        monkeypatch.setattr(ray_entry.Actor, "start", start)
+        monkeypatch.setattr(ray_entry.Actor, "until_lost", until_lost)
         running = asyncio.create_task(launcher.run(joined, lambda name, reason, is_explained=False: None))
         while len(ready) < 2:
             await asyncio.sleep(0.1)
         calls = [asyncio.create_task(replica.answer(request)) for replica in ready]
         await asyncio.sleep(0.5)
         lost.touch()
-        ray.kill(cast("RayReplica", ready[0])._actor)
         with pytest.raises(EnvironmentFailedError, match="no memory"):
             await running
+        calls.append(asyncio.create_task(ready[1].answer(request)))
         _, open_calls = await asyncio.wait(calls, timeout=10)
         assert not open_calls
-        calls.append(asyncio.create_task(ready[1].answer(request)))
-        await asyncio.wait(calls, timeout=10)
         assert [type(call.exception()) for call in calls] == [ReplicaLostError] * 3
         assert not ray.is_initialized()
 
-    asyncio.run(both())
+    async def run() -> None:
+        async with raw_server(hang) as server:
+            await both(server.address)
+
+    asyncio.run(run())
