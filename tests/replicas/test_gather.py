@@ -9,7 +9,7 @@ import pytest
 
 from sightline.errors import EnvironmentFailedError
 from sightline.models.offline import ChanceBaseline
-from sightline.replicas.gather import Gather
+from sightline.replicas.worker import Gather
 from sightline.types import Answer, Failure, Request, user
 
 
