@@ -166,7 +166,7 @@ class HTTPClient:
         except aiohttp.SocketTimeoutError:
             raise NoAnswerError(f"no data for {limits.silence:g} s") from None
         except TimeoutError as error:
-            if error.errno is not None:  # the system's, whatever the limit of the call
+            if limits.total is None or error.errno is not None:  # the system's, not the limit of the call
                 raise _broken(error) from None
             raise NoAnswerError(f"no answer within {limits.total:g} s") from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:  # UnicodeError: no name of a host
