@@ -256,7 +256,7 @@ def each_value(values: str | tuple[str, ...]) -> tuple[str, ...]:
 TERMS_PER_CHUNK = 1 << 16
 """The number of terms that are collected before they become the smallest arrays that hold them."""
 
-CELLS_PER_BLOCK = 1 << 20
+CELLS_PER_BLOCK = 1 << 16
 """The number of sums, each of one cluster in one subset, that are computed together."""
 
 Column = NDArray[Any]
@@ -397,8 +397,12 @@ class TermTable:
         self._begin_chunk()
 
     def end(self) -> None:
-        """Number the clusters, from 0 in the order of their first groups."""
+        """Number the clusters, from 0 in the order of their first groups, and list the sets of each subset."""
         self._end_chunk()
+        self._sets_of: defaultdict[int, list[int]] = defaultdict(list)
+        for subsets, number in self._sets.items():
+            for subset in subsets:
+                self._sets_of[subset].append(number)
         self._clusters = cluster_positions(np.array(self._hashes)).astype(np.int32)
         self.clusters = int(self._clusters.max(initial=-1)) + 1
 
@@ -421,17 +425,13 @@ class TermTable:
         """Add up the terms of one metric in one scenario."""
         shape = len(subsets), self.clusters
         sums, counts, answered = np.zeros(shape), np.zeros(shape), np.zeros(len(subsets), dtype=np.bool_)
-        sets: defaultdict[int, list[int]] = defaultdict(list)
-        for members, number in self._sets.items():
-            for subset in members:
-                sets[subset].append(number)
         in_scenario = (terms.scenarios == ALL_SCENARIOS) | (terms.scenarios == scenario)
         for row, subset in enumerate(subsets):
             if subset == ALL:
                 chosen = in_scenario & terms.overall
             else:
                 is_part = np.zeros(len(self._sets), dtype=np.bool_)
-                is_part[sets[subset]] = True
+                is_part[self._sets_of[subset]] = True
                 chosen = in_scenario & is_part[terms.sets]
             clusters = terms.clusters[chosen]
             sums[row] = np.bincount(clusters, terms.sums[chosen], minlength=self.clusters)
