@@ -397,7 +397,7 @@ class TermTable:
         self._begin_chunk()
 
     def end(self) -> None:
-        """Number the clusters, from 0 in the order of their first groups, and list the sets of each subset."""
+        """Number the clusters in the order of their first groups, and list the sets of each subset."""
         self._end_chunk()
         self._sets_of: defaultdict[int, list[int]] = defaultdict(list)
         for subsets, number in self._sets.items():
