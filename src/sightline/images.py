@@ -178,20 +178,15 @@ def read_bytes(file: ImageFile) -> tuple[str, bytes]:
 
 
 def read_original(path: str, digest: str) -> bytes:
-    """Read the original bytes of an inspected image, for another machine."""
+    """Read the original bytes of an inspected image; BadImage if they are others by now."""
     try:
         with open(path, "rb") as handle:
             data = handle.read()
     except OSError as error:
         raise BadImage(f"{path}: {error.strerror or error}") from None
-    check_content(path, data, digest)
-    return data
-
-
-def check_content(path: str, data: bytes, digest: str) -> None:
-    """Check that bytes are those of the image that was inspected."""
     if hashlib.sha256(data).hexdigest() != digest:
         raise BadImage(f"{path}: changed during the run")
+    return data
 
 
 def data_url(file: ImageFile) -> bytes:

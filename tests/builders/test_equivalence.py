@@ -178,7 +178,7 @@ def test_similarity_is_the_mean_cosine_and_the_share_above_seven_tenths(tmp_path
 
 def test_a_place_that_no_measure_uses_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(rephrased(tmp_path / "d", 1))
-    for more in (["--on", "ray"], ["--on", "slurm", "--similarity"]):
+    for more in (["--on", "ray"], ["--on", "ray", "--similarity"]):
         assert main(["build", "equivalence", folder, *more]) == 2
         assert "has no effect" in capsys.readouterr().err
 

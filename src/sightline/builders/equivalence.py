@@ -9,23 +9,20 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field, structs
 
 from sightline.benchmarks.released import published_equivalence
 from sightline.builders.folder import MANIFEST, read_manifest
-from sightline.builders.run import Execution
 from sightline.engine.client import ModelClient
 from sightline.errors import UserError
 from sightline.formats.files import file_digest, json_digest
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, read_groups
 from sightline.formats.jsonl import read_verdicts
 from sightline.metrics.agreement import majority
-from sightline.models.embedder import Embedder, embedder
+from sightline.models.embedder import Embedder
 from sightline.progress import progress
 from sightline.scoring.scorer import same_or_different
 from sightline.scoring.similarity import THRESHOLD, cosines
@@ -34,10 +31,6 @@ from sightline.store.database import run_in_thread
 from sightline.store.store import Store
 from sightline.text import load
 from sightline.types import Answer, Case, MetricValue, Range, Verdict
-
-if TYPE_CHECKING:
-    from sightline.builders.ray_tasks import TextBatch
-
 
 HUMANS, JUDGE, SIMILARITY, SHARE = "human", "judge", "similarity", "similar"
 """Metrics: shares of pairs judged the same, mean sentence similarity, share of pairs above THRESHOLD."""
@@ -154,9 +147,7 @@ async def by_judge(
 
 
 def by_similarity(
-    pairs: Sequence[VariantPair],
-    model: Embedder,
-    execution: Execution = Execution(),  # noqa: B008 - it is immutable
+    pairs: Sequence[VariantPair], model: Embedder, *, show_progress: bool = False
 ) -> EquivalenceMeasure:
     """Compute the mean sentence similarity of originals and rephrasings, and the share of pairs above
     THRESHOLD. Returns both values in percent, as the paper prints similarities.
@@ -165,7 +156,7 @@ def by_similarity(
     if not texts:
         reason = "sentence similarity compares texts; these pairs differ in their images"
         return EquivalenceMeasure([_null(SIMILARITY, reason), _null(SHARE, reason)])
-    found = similarities([(pair.first, pair.second) for pair in texts], model, execution)
+    found = similarities([(pair.first, pair.second) for pair in texts], model, show_progress=show_progress)
     above = [(pair, cosine > THRESHOLD) for pair, cosine in zip(texts, found, strict=True)]
     metrics = [
         _mean(SIMILARITY, list(zip(texts, found, strict=True)), bounds=(-1, 1), graded=True),
@@ -242,69 +233,28 @@ def _counted(counts: Mapping[str, int]) -> list[str]:
     return [f"{words}: {count:,}" for words, count in counts.items() if count]
 
 
-# -- The similarity of pairs of texts by an embedder, on this machine or on the nodes of a cluster
+# -- The similarity of pairs of texts by an embedder
 
 BATCH = 256
-"""Pairs that are embedded at once; the same on one machine and on a cluster, so that the bytes are too."""
+"""Pairs that are embedded at once."""
 
 
-def similarities(pairs: Sequence[tuple[str, str]], model: Embedder, execution: Execution) -> list[float]:
+def similarities(
+    pairs: Sequence[tuple[str, str]], model: Embedder, *, show_progress: bool = False
+) -> list[float]:
     """Compute the cosine of the vectors of each pair.
 
     `pairs`: pairs of texts, none of them empty. Returns a number in -1 to 1 for each pair.
     """
-    batches = [
-        (number, [text for pair in pairs[first : first + BATCH] for text in pair])
-        for number, first in enumerate(range(0, len(pairs), BATCH))
-    ]
-    found: dict[int, list[float]] = {}
-    with progress(
-        f"embedding ({model.name})", 2 * len(pairs), "texts", show_progress=execution.show_progress
-    ) as advance:
-        for number, values in _embedded(batches, model, execution):
-            found[number] = values
-            advance(2 * len(values))
-    return [value for number in sorted(found) for value in found[number]]
-
-
-class _Elsewhere(Struct, frozen=True):
-    """Embeds a batch with the embedder of a name; a process loads it once."""
-
-    name: str
-    identity: str
-
-    def __call__(self, batch: TextBatch) -> tuple[int, list[float]]:
-        return _cosines(_opened(self.name, self.identity), batch)
-
-
-def _embedded(
-    batches: Sequence[TextBatch], model: Embedder, execution: Execution
-) -> Iterable[tuple[int, list[float]]]:
-    """The number and the cosines of each batch, in the order in which they are ready."""
-    if execution.ray is None:
-        yield from (_cosines(model, batch) for batch in batches)
-        return
-    from sightline.builders.ray_tasks import TEXTS, map_on_ray
-
-    there = _Elsewhere(model.name, model.identity)
-    with closing(map_on_ray(there, batches, execution.ray, TEXTS)) as results:
-        yield from results
-
-
-def _cosines(model: Embedder, batch: TextBatch) -> tuple[int, list[float]]:
-    number, texts = batch
-    vectors = model.embed(texts)
-    return number, cosines((vectors[0::2] * vectors[1::2]).sum(axis=1)).tolist()
-
-
-@cache
-def _opened(name: str, identity: str) -> Embedder:
-    model = embedder(name)
-    if model.identity != identity:
-        raise UserError(
-            f"the embedder '{name}' is another one there", found=model.identity, expected=identity
-        )
-    return model
+    found: list[float] = []
+    what = f"embedding ({model.name})"
+    with progress(what, 2 * len(pairs), "texts", show_progress=show_progress) as advance:
+        for first in range(0, len(pairs), BATCH):
+            texts = [text for pair in pairs[first : first + BATCH] for text in pair]
+            vectors = model.embed(texts)
+            found += cosines((vectors[0::2] * vectors[1::2]).sum(axis=1)).tolist()
+            advance(len(texts))
+    return found
 
 
 # -- Pairs of an original and a variant in a built folder: read and drawn

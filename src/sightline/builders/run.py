@@ -6,7 +6,6 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -38,7 +37,7 @@ from sightline.builders.folder import (
 )
 from sightline.builders.sources import SourceItem, check_sources, drop_reason
 from sightline.errors import EnvironmentFailedError
-from sightline.formats.files import changed_files, file_digest, json_digest, write_atomically
+from sightline.formats.files import changed_files, file_digest, json_digest
 from sightline.formats.groups import GroupLine
 from sightline.formats.journal import FinishedSource
 from sightline.images import BadImage, read_original
@@ -46,33 +45,24 @@ from sightline.progress import progress
 from sightline.text import print_note
 
 if TYPE_CHECKING:
-    from sightline.builders.ray_tasks import RayTasks
     from sightline.types import ImageFile
 
 
-# -- How the work of a builder is done: in this process, in several, or on a cluster; results are the same
+# -- How the work of a builder is done: in this process or in several; results are the same
 
 ResultT = TypeVar("ResultT")
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """Where work is done, and whether progress is shown; neither ever changes a result.
-
-    `ray`: the cluster that does the work; None for this machine.
-    """
+    """In how many processes work is done, and whether progress is shown; neither ever changes a result."""
 
     processes: int = 1
-    ray: RayTasks | None = None
     show_progress: bool = False
 
     def map_images(
         self, function: Callable[[ImageFile], ResultT], images: Sequence[ImageFile]
     ) -> Generator[ResultT]:
-        if self.ray is None:
-            return map_in_processes(function, images, self.processes)
-        from sightline.builders.ray_tasks import IMAGE_FILES, map_on_ray
-
-        return map_on_ray(function, images, self.ray, IMAGE_FILES)
+        return map_in_processes(function, images, self.processes)
 
 
 class SourceResult(Struct, frozen=True):
@@ -103,7 +93,6 @@ class BuildSpec(Struct, frozen=True, kw_only=True):
     passed_over: Mapping[str, int] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     images_per_source: int = 0
-    files: Mapping[str, str] = field(default_factory=dict)
 
 
 class _CheckedSources(Struct, frozen=True, dict=True):
@@ -170,7 +159,7 @@ def build(
             _print_estimate(checked, len(done))
         with (
             folder.remove_partial_images_on_error(),
-            contextlib.closing(_made(tasks, spec, execution)) as entries,
+            contextlib.closing(map_in_processes(_make, tasks, execution.processes)) as entries,
             progress(
                 "building",
                 len(checked.sources),
@@ -232,46 +221,6 @@ def _print_estimate(checked: _CheckedSources, done: int) -> None:
     before = f", {done:,} sources done already" if done else ""
     dropped = f", {len(checked.dropped):,} dropped" if checked.dropped else ""
     print_note(f"{spec.kind}: {sources:,} sources{dropped}{images}{before}")
-
-
-def _made(tasks: Sequence[_SourceTask], spec: BuildSpec, execution: Execution) -> Generator[FinishedSource]:
-    """The finished sources, in the order in which they are ready."""
-    if execution.ray is None:
-        yield from map_in_processes(_make, tasks, execution.processes)
-        return
-    from sightline.builders.ray_tasks import Transfer, map_on_ray
-
-    transfer = Transfer(image=_image_of, moved=_moved, restored=_restored, files=spec.files)
-    out = tasks[0].out if tasks else Path()
-    with contextlib.closing(map_on_ray(_make_elsewhere, tasks, execution.ray, transfer)) as results:
-        for entry, images in results:
-            for name, content in images.items():
-                write_atomically(out / name, [content])
-            yield entry
-
-
-def _make_elsewhere(task: _SourceTask) -> tuple[FinishedSource, dict[str, bytes]]:
-    """The entry of a source, and the bytes of its images, for a machine without the folder."""
-    with tempfile.TemporaryDirectory(prefix="sightline-") as folder:
-        out = Path(folder)
-        (out / IMAGES).mkdir()
-        entry = _make(structs.replace(task, out=out))
-        return entry, {name: (out / name).read_bytes() for name in entry.files}
-
-
-def _image_of(task: _SourceTask) -> tuple[str, str]:
-    return task.source.image, task.digest
-
-
-def _moved(task: _SourceTask, path: str) -> _SourceTask:
-    return structs.replace(task, source=structs.replace(task.source, image=path))
-
-
-def _restored(
-    made: tuple[FinishedSource, dict[str, bytes]], path: str, copy: str
-) -> tuple[FinishedSource, dict[str, bytes]]:
-    entry, images = made
-    return structs.replace(entry, dropped=entry.dropped.replace(copy, path)), images
 
 
 def _make(task: _SourceTask) -> FinishedSource:

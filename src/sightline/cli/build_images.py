@@ -86,16 +86,15 @@ def execute_perturb(options: argparse.Namespace) -> int:
     )
     sources = sources_of(options)
     _refuse_missing_questions(sources, prompt)
-    digests = {file: file_digest(file) for file in plugins}
     settings = {
         "perturbation": options.kind,
         "variants": dict(perturbation.variants),
         "prompt": prompt,
-        "plugins": [{"file": Path(file).name, "sha256": digests[file]} for file in plugins],
+        "plugins": [{"file": Path(file).name, "sha256": file_digest(file)} for file in plugins],
     }
     maker = Perturb(options.kind, prompt, options.seed, options.format, plugins)
     images = 1 + len(perturbation.variants)
-    spec = BuildSpec(kind="perturb", settings=settings, images_per_source=images, files=digests)
+    spec = BuildSpec(kind="perturb", settings=settings, images_per_source=images)
     return make(options, sources, maker, spec)
 
 
@@ -278,7 +277,6 @@ RESTYLE_EXAMPLE = """examples:
   sightline build restyle indoor/Images --out restyled --preview sheet.png
   sightline build restyle train.csv --images landmarks --labels train_label_to_category.csv --out restyled
   sightline build restyle photos --size original,224,640,1024 --out sizes
-  sightline build restyle photos --out restyled --on ray
   sightline build restyle photos --style candy --style my/waves.pth --out two
 
 `sightline data pull styles` downloads the weights of candy, mosaic and udnie. Your own style is a state dict
@@ -350,9 +348,8 @@ def execute_restyle(options: argparse.Namespace) -> int:
     images = len(sizes or (0,)) * (1 + len(styles))
     # A second process doubles the memory on a GPU and gains little.
     processes = None if device == "cpu" else 1
-    files = {style.weights: style.sha256 for style in styles if style.weights}
-    spec = BuildSpec(kind=restyle.KIND, settings=settings, images_per_source=images, files=files)
-    return make(options, sources, maker, spec, processes, gpus=int(device != "cpu"))
+    spec = BuildSpec(kind=restyle.KIND, settings=settings, images_per_source=images)
+    return make(options, sources, maker, spec, processes)
 
 
 def _sizes(words: str | None, most: int) -> tuple[int, ...]:
@@ -380,7 +377,6 @@ READ_EXAMPLE = """examples:
   sightline build read data/contextual --out read.jsonl
   sightline build read sign.jpg menu.png --text layout
   sightline build read data/iibench --out read.jsonl --processes 2 --store iibench.db
-  sightline build read photos --out read.jsonl --on ray:10.0.0.1:6379
 
 OCR text is cached in the store: a second call uses the cache, and so does `sightline run --augment` with that
 store. Copies of an image are read once.

@@ -22,7 +22,6 @@ from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.builders.folder import BuildManifest
-    from sightline.builders.ray_tasks import RayTasks
     from sightline.builders.replies import ReplyRequests
     from sightline.builders.run import BuildSpec, Execution, GroupMaker
     from sightline.builders.sources import SourceItem
@@ -45,7 +44,6 @@ def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: b
     add_limit(group, "sources")
     if images:
         add("--processes", type=int, metavar="N", help="number of processes (default: one per core)")
-        _add_on(group)
         add("--format", choices=("png", "jpeg"), default="png", help="image format (default: png)")
     add(
         "--apart-from",
@@ -87,14 +85,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 def add_workers(group: ArgumentGroup) -> None:
     add = group.add_argument
     add("--processes", type=int, metavar="N", help="number of processes (default: one per core)")
-    _add_on(group)
-    threads = "threads of each process (default: cores / processes; with --on: 1)"
-    add("--threads", type=int, metavar="N", help=threads)
-
-
-def _add_on(group: ArgumentGroup) -> None:
-    on = "do the work on the nodes of a Ray cluster: the one on this machine, or that at HOST:PORT"
-    group.add_argument("--on", metavar="ray[:HOST:PORT]", help=on)
+    add("--threads", type=int, metavar="N", help="threads of each process (default: cores / processes)")
 
 
 def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None:
@@ -111,37 +102,21 @@ def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None
 
 def workers(options: argparse.Namespace) -> tuple[Execution, int]:
     cores = os.cpu_count() or 1
-    execution = _execution(options, cores, cpus=options.threads or 1)
+    execution = _execution(options, cores)
     threads = options.threads
     if threads is None:
-        threads = 1 if execution.ray else max(1, cores // execution.processes)
+        threads = max(1, cores // execution.processes)
     if threads < 1:
         raise UserError("--threads is too small", found=threads, expected="1 or more")
     return execution, threads
 
 
-def _execution(options: argparse.Namespace, processes: int, *, cpus: int = 1, gpus: int = 0) -> Execution:
+def _execution(options: argparse.Namespace, processes: int) -> Execution:
     from sightline.builders.run import Execution
 
-    show_progress = not options.quiet
     if options.processes is not None and options.processes < 1:
         raise UserError("--processes is too small", found=options.processes, expected="1 or more")
-    if options.on is None:
-        return Execution(processes=options.processes or processes, show_progress=show_progress)
-    kind, _, address = options.on.partition(":")
-    if kind != "ray":
-        raise UserError("--on is wrong", found=options.on, expected="ray, or ray:HOST:PORT")
-    if options.processes is not None:
-        raise UserError("--processes has no effect with --on", expected="one of them")
-    return Execution(ray=ray_tasks(address, cpus=cpus, gpus=gpus), show_progress=show_progress)
-
-
-def ray_tasks(address: str, *, cpus: int = 1, gpus: int = 0) -> RayTasks:
-    from sightline.builders.ray_tasks import RayTasks
-    from sightline.replicas.on_ray import import_ray
-
-    import_ray()
-    return RayTasks(address=address, cpus=cpus, gpus=gpus)
+    return Execution(processes=options.processes or processes, show_progress=not options.quiet)
 
 
 def sources_of(options: argparse.Namespace) -> list[SourceItem]:
@@ -185,8 +160,6 @@ def make(
     maker: GroupMaker,
     spec: BuildSpec,
     processes: int | None = None,
-    *,
-    gpus: int = 0,
 ) -> int:
     """Build a folder as the shared options say, print the result, draw the sheet.
 
@@ -197,7 +170,7 @@ def make(
     from sightline.builders.run import build
 
     sheet = preview_path(options)
-    execution = _execution(options, processes or os.cpu_count() or 1, gpus=gpus)
+    execution = _execution(options, processes or os.cpu_count() or 1)
     manifest = build(
         limited(sources, options),
         maker,

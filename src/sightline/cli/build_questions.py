@@ -24,7 +24,6 @@ from sightline.cli.build_options import (
     print_by_reason,
     print_missing_characters,
     print_requests,
-    ray_tasks,
     request_exit_status,
     workers,
 )
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from sightline.builders.curate import CurationOptions, Funnel
     from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport, VariantPair
     from sightline.builders.rephrase import RephraseJob
-    from sightline.builders.run import Execution
     from sightline.builders.synthesize import SynthesisJob
     from sightline.engine.client import ModelClient
     from sightline.models.embedder import Embedder
@@ -314,11 +312,9 @@ def _check_options(options: argparse.Namespace) -> None:
         raise UserError(f"--pairs {options.pairs} is too small", expected="at least 1")
     if options.judge_gen and options.judge is None:
         raise UserError("--judge-gen needs a judge", expected="--judge SPEC with it")
-    on_ray = options.on is not None and options.on.partition(":")[0] == "ray"
-    if options.on is not None and options.judge is None and not (options.similarity and on_ray):
+    if options.on is not None and options.judge is None:
         raise UserError(
-            f"--on {options.on} has no effect",
-            expected="--judge with a model that Sightline runs, or --similarity with --on ray",
+            f"--on {options.on} has no effect", expected="--judge with a model that Sightline runs"
         )
     if options.embedder is not None and not options.similarity:
         raise UserError("--embedder needs sentence similarity", expected="--similarity with it")
@@ -330,15 +326,6 @@ def _embedder(options: argparse.Namespace) -> Embedder | None:
     from sightline.models.embedder import DEFAULT, embedder
 
     return embedder(DEFAULT if options.embedder is None else options.embedder)
-
-
-def _execution(options: argparse.Namespace) -> Execution:
-    """Where texts are embedded: on a Ray cluster with --on ray, otherwise here."""
-    from sightline.builders.run import Execution
-
-    kind, _, address = (options.on or "").partition(":")
-    ray = ray_tasks(address) if kind == "ray" else None
-    return Execution(ray=ray, show_progress=not options.quiet)
 
 
 def _humans(options: argparse.Namespace, every: list[VariantPair]) -> EquivalenceMeasure | None:
@@ -374,7 +361,7 @@ def _measured(
         SIMILARITY: not_requested(SIMILARITY, "--similarity"),
     }
     if embedder is not None:
-        measures[SIMILARITY] = by_similarity(drawn, embedder, _execution(options))
+        measures[SIMILARITY] = by_similarity(drawn, embedder, show_progress=not options.quiet)
     if client is not None:
         with client.store() as store:
             judging = by_judge(drawn, client, store, options.judge, show_progress=not options.quiet)

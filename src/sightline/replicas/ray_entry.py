@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-
-def call(payload: bytes, content: bytes | None = None) -> tuple[str, str, Any]:
-    """Do a piece of work on this node; `content` is None if the node may share the image's file."""
-    node = _node()
-    try:
-        from sightline.replicas.ray_node import carry_out
-    except ImportError as error:
-        return "wrong", node, f"Sightline cannot be used there ({error})"
-    return carry_out(payload, content, node)
-
 
 class Actor:
     """A replica of a model on this node."""
