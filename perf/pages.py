@@ -59,7 +59,7 @@ def _measure(size: int, folder: Path, report: Report) -> None:
     report.row(f"a run of {real:,} probes", f"{usage.wall:.1f} s", f"{usage.cpu:.1f} s", "")
     _index(folder, real, report)
     if copies > 1:
-        _multiply(folder, size, copies, report)
+        multiply_groups(folder / "s.db-index" / f"{BASE}.db", copies)
     measure_pages(size, folder, report)
 
 
@@ -70,20 +70,7 @@ def _index(folder: Path, size: int, report: Report) -> None:
     index.build(1)
     index.build(BASE)
     _step(report, "index", folder, size, lambda: index.build(OTHER))
-    index.open(BASE).make_words()
-    _step(report, "words for the search", folder, size, lambda: index.open(OTHER).make_words())
-    _step(report, "comparison of two runs", folder, size, lambda: index.comparisons.build(BASE, OTHER))
-    store.close()
-
-
-def _multiply(folder: Path, size: int, copies: int, report: Report) -> None:
-    """Let the indexes hold each group several times, and print what their words take."""
-    store = Store.open(str(folder / "s.db"))
-    for run in (BASE, OTHER):
-        multiply_groups(store, run, copies)
-    index = OutcomeIndex(store)
-    name = f"words for the search of {size:,} probes, each group {copies} times"
-    _step(report, name, folder, size, lambda: index.open(BASE).make_words())
+    _step(report, "comparison of two runs", folder, size, lambda: index.compare(BASE, OTHER))
     store.close()
 
 
@@ -135,7 +122,7 @@ def _addresses(index: OutcomeIndex, groups: int) -> dict[str, Addresses]:
     digests = [row.image.digest for row in shown if row.image]
 
     def anywhere() -> int:
-        return random.randrange(groups)
+        return random.randrange(groups) + 1
 
     comparisons = {
         "comparison": lambda: compared,
@@ -151,23 +138,23 @@ def _addresses(index: OutcomeIndex, groups: int) -> dict[str, Addresses]:
         "groups with a word": lambda: f"{listed}?search={random.choice(SUBJECTS)}",
         "groups with a number": lambda: f"{listed}?search={anywhere()}",
         "groups with two words, one of all": lambda: f"{listed}?search=the+{random.choice(SUBJECTS)}",
-        "a group": lambda: f"{listed}/{anywhere() + 1}",
-        "a group in a filtered list": lambda: f"{listed}/{anywhere() + 1}?right=none",
+        "a group": lambda: f"{listed}/{anywhere()}",
+        "a group in a filtered list": lambda: f"{listed}/{anywhere()}?right=none",
         "export of a filter, its beginning": lambda: f"{listed}/answers.jsonl?right=all",
         "choice of runs to compare": lambda: "/compare",
-        **(comparisons if index.comparisons.find(BASE, OTHER) else {}),
+        **(comparisons if index.comparison(BASE, OTHER) else {}),
         "choice of runs with judges": lambda: "/judges",
         "judges": lambda: f"/judges?run={BASE}",
         "data": lambda: "/data",
         "a data set": lambda: "/data/0",
-        "a data set, anywhere": lambda: f"/data/0?after={anywhere() // 48 * 48}",
+        "a data set, anywhere": lambda: f"/data/0?after={(anywhere() - 1) // 48 * 48}",
         "a thumbnail": lambda: f"{run}/thumbnails/{random.choice(digests)}",
         "an image": lambda: f"{run}/images/{random.choice(digests)}",
     }
 
 
 def _bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.glob("s.db*"))
+    return sum(file.stat().st_size for file in folder.glob("s.db-index/*"))
 
 
 @contextmanager

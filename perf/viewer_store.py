@@ -7,21 +7,20 @@ times: the pages read indexes only.
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import msgspec
-import numpy as np
 from PIL import Image
-from sqlalchemy import select
 
 from growth import VARIANTS, lines
 from process_usage import ProcessUsage, run_python
-from sightline.store import schema
-from sightline.store.store import Store
-from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_builder import BLOCK, BODY, ORDER_BLOCK, IndexBody
-from sightline.viewer.index_types import all_ranks, decode_ranks, encode_ranks, integers_to_bytes
+from sightline.evaluation.folder import Lines
+from sightline.store.runs import decompress
+from sightline.viewer.index_entry import read_lines
+from sightline.viewer.run_index import searched_text, spaced_words
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 REAL = 100_000
@@ -74,60 +73,36 @@ def make_runs(folder: Path) -> ProcessUsage:
     return run_python(["-m", "sightline", *TASK, "--seed", "1"], SOURCE, folder)
 
 
-def multiply_groups(store: Store, run: int, copies: int) -> None:
-    """Let the index of a run hold each group several times: the copies of a group follow it in the order.
-
-    Its words and comparisons are dropped.
+def multiply_groups(path: Path, copies: int) -> None:
+    """Let the index of a run hold each group several times; it belongs to no comparison any more.
 
     Args:
-        store: The store.
-        run: The number of an indexed run. Groups after its last full block are left out.
+        path: The file of the index.
         copies: How often each group is there.
     """
-    old = OutcomeIndex(store).open(run)
-    blocks = old.groups // BLOCK
-    kept = blocks * BLOCK
-    order = np.array(old.numbers)[np.array(old.numbers) < kept]
-    places = np.empty(kept, np.int64)
-    places[order] = np.arange(kept)
-    offsets = np.arange(copies)
-    numbers = (order[:, None] + kept * offsets).ravel()
-    ranks = np.empty(kept * copies, np.int64)
-    ranks[numbers] = np.arange(kept * copies)
-
-    def multiplied(body: bytes) -> tuple[int, bytes]:
-        of_old = [old.numbers[rank] for rank in all_ranks(decode_ranks(body, old.groups))]
-        found = places[[number for number in of_old if number < kept]]
-        several = (found[:, None] * copies + offsets).ravel().tolist()
-        return len(several), encode_ranks(several, kept * copies)
-
-    result = msgspec.structs.replace(old.result, samples=kept * copies, probes=kept * copies * VARIANTS)
-    body = IndexBody(kept * copies, msgspec.json.encode(result), old.awaited)
-    table, orders, facets = schema.blocks, schema.orders, schema.facets
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql(f"DROP TABLE {schema.WORDS}_{old.id}")
-        connection.execute(table.delete().where(table.c.index_id == old.id, table.c.block >= blocks))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        body = msgspec.json.decode(connection.execute("SELECT body FROM about").fetchone()[0])
+        groups = body["groups"]
         for copy in range(1, copies):
-            first = table.select().where(table.c.index_id == old.id, table.c.block < blocks)
-            moved = first.with_only_columns(
-                table.c.index_id, table.c.block + copy * blocks, table.c.rows, table.c.lines
+            moved = f"number + {copy * groups}"
+            first = f"WHERE number <= {groups}"
+            connection.execute(
+                f"INSERT INTO groups SELECT {moved}, kind, sample, information, length, similarity "
+                f"FROM groups {first}"
             )
-            connection.execute(table.insert().from_select(list(table.c), moved))
-        connection.execute(orders.delete().where(orders.c.index_id == old.id))
-        for start in range(0, kept * copies, ORDER_BLOCK):
-            end = start + ORDER_BLOCK
-            row = (numbers[start:end].tolist(), ranks[start:end].tolist())
-            encoded = dict(zip(("numbers", "ranks"), map(integers_to_bytes, row), strict=True))
-            connection.execute(orders.insert().values(index_id=old.id, block=start // ORDER_BLOCK, **encoded))
-        for key, ranks_of in connection.execute(
-            select(facets.c.key, facets.c.ranks).where(facets.c.index_id == old.id)
-        ).all():
-            groups, encoded_ranks = multiplied(bytes(ranks_of))
-            of_key = facets.update().where(facets.c.index_id == old.id, facets.c.key == key)
-            connection.execute(of_key.values(groups=groups, ranks=encoded_ranks))
-        compared = schema.comparisons
-        connection.execute(
-            compared.delete().where((compared.c.base == old.id) | (compared.c.other == old.id))
-        )
-        of_index = schema.indexes.update().where(schema.indexes.c.id == old.id)
-        connection.execute(of_index.values(body=BODY.encode(body)))
+            connection.execute(
+                f"INSERT INTO bodies SELECT {moved}, json_set(row, '$.number', {moved}), answers, verdicts "
+                f"FROM bodies {first}"
+            )
+        for number, answers in connection.execute(
+            f"SELECT number, answers FROM bodies WHERE number > {groups}"
+        ).fetchall():
+            outcomes, _ = read_lines(Lines(decompress(answers), b""))
+            row = (number, spaced_words(searched_text(outcomes)))
+            connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", row)
+        connection.execute(f"UPDATE kinds SET groups = groups * {copies}")
+        for facet in body["facets"]:
+            for value in facet["values"]:
+                value["count"] *= copies
+        body |= {"id": f"{copies} times {body['id']}", "groups": groups * copies}
+        connection.execute("UPDATE about SET body = ?", (msgspec.json.encode(body).decode(),))

@@ -68,8 +68,9 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """The URL of an empty database for this test."""
+def postgres_url(postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of an empty database for this test; indexes of its runs are in a folder of the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     database = postgres.create_database()
     yield postgres.url(database)
     postgres.drop_database(database)

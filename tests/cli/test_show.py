@@ -173,7 +173,6 @@ def detail(values: tuple[tuple[float | None, ...], ...], questions: tuple[str, .
         similarity=least,
         labels=(("wording", "rare"), ("wording", "common"), ("kind", "place")),
         number=1,
-        rank=0,
     )
     outcomes = tuple(
         Outcome(

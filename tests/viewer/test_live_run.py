@@ -24,7 +24,8 @@ from sightline.viewer.live_run import RunProgress
 def file(store_file: Path, tmp_path: Path) -> Path:
     """A copy of the store in which run 3 began: its probes are planned, none is answered."""
     for part in store_file.parent.glob("sightline.db*"):
-        shutil.copy(part, tmp_path)
+        if part.is_file():
+            shutil.copy(part, tmp_path)
     store = Store.open(str(tmp_path / "sightline.db"))
     body, _ = store.runs.get(1)
     run = store.runs.start({**body, "probes": 60})

@@ -104,7 +104,7 @@ def execute(options: argparse.Namespace) -> int:
             shown = ShownGroups(run=run, total=page.total, groups=rows)
         else:
             other = runs[1]
-            flips = index.comparisons.build(run, other).page("flipped", wanted, limit=options.number)
+            flips = index.compare(run, other).page("flipped", wanted, limit=options.number)
             shown = FlippedGroups(run=run, other=other, total=flips.total, groups=list(flips.rows))
         if options.json:
             print_json(shown)

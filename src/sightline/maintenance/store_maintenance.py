@@ -52,6 +52,9 @@ from sightline.text import local_time
 
 CACHES = (schema.images, schema.vectors, schema.readings)
 
+INDEX = "(index)"
+"""What stands in the place of a table for the files of the index."""
+
 
 class CleaningOptions(Struct, frozen=True, kw_only=True):
     """What goes besides leftovers: caches with the index, unfinished runs, answers that no run refers to."""
@@ -87,11 +90,24 @@ def clean(url: str, options: CleaningOptions) -> Cleaning:
         with store.database.core_write() as connection:
             _refuse_busy_store(connection, store)
             dropped = [one for one in _drop(connection, store.name, options) if one.rows]
-            names = schema.existing(connection)
-            index = [one for one in schema.index_metadata.sorted_tables if one.name in names]
-            cache_bytes = _content_bytes(connection, [*CACHES, *index])
+            kept = (
+                set()
+                if options.caches
+                else {f"{run}.db" for run in connection.scalars(select(schema.runs.c.id))}
+            )
+            index = _index_files(store)
+            gone = [
+                file for file in index if options.caches or (file.stem.isdecimal() and file.name not in kept)
+            ]
+            if gone:
+                reason = "cache, made again when needed" if options.caches else "of runs that do not exist"
+                dropped.append(Dropped(table=INDEX, rows=len(gone), reason=reason))
+            kept_bytes = sum(file.stat().st_size for file in set(index) - set(gone))
+            cache_bytes = _content_bytes(connection, CACHES) + kept_bytes
             if options.dry_run:
                 connection.rollback()
+        for file in [] if options.dry_run else gone:
+            file.unlink(missing_ok=True)
     after = None if options.dry_run else _vacuum(url)
     return Cleaning(dropped=dropped, cache_bytes=cache_bytes, bytes_before=before, bytes_after=after)
 
@@ -157,19 +173,13 @@ def _drop(connection: CoreConnection, name: str, options: CleaningOptions) -> It
     yield Dropped(table="batch_requests", rows=in_batches, reason="that are answered")
     for table in (schema.claims, schema.workers):  # no process works with the store now
         yield _delete(connection, table, None, "of processes that ended")
-    index = schema.existing(connection)
-    if options.caches:
-        for table in CACHES:
-            yield _delete(connection, table, None, "cache, filled again when needed")
-        for table_name in index:
-            rows = connection.scalar(select(func.count()).select_from(table_named(table_name))) or 0
-            yield Dropped(table=table_name, rows=rows, reason="index, built again when needed")
-        schema.drop_tables(connection)
-    elif index:
-        indexes = schema.indexes.c
-        gone = connection.scalars(select(indexes.id).where(~exists().where(runs.id == indexes.run))).all()
-        schema.drop_indexes(connection, gone)
-        yield Dropped(table="index_runs", rows=len(gone), reason="of runs that do not exist")
+    for table in CACHES if options.caches else ():
+        yield _delete(connection, table, None, "cache, filled again when needed")
+
+
+def _index_files(store: Store) -> list[Path]:
+    """The indexes and comparisons of runs, and the thumbnails."""
+    return [file for file in store.database.index_folder.glob("**/*") if file.is_file()]
 
 
 def _delete(
@@ -248,14 +258,6 @@ CONTENT = {
     "claims": "requests that a process is sending now, and batches that it waits for",
     "endpoints": "checks of endpoints, and what their servers said",
     "images": "metadata of image files (cache)",
-    "index_blocks": "index of outcomes: groups with their lines (cache)",
-    "index_comparisons": "index of outcomes: comparisons of runs (cache)",
-    "index_facets": "index of outcomes: values of filters (cache)",
-    "index_image_paths": "index of outcomes: paths of images (cache)",
-    "index_orders": "index of outcomes: the order of the groups (cache)",
-    "index_runs": "index of outcomes: results of runs (cache)",
-    "index_sorts": "index of outcomes: other orders of the groups (cache)",
-    "index_thumbnails": "thumbnails of images (cache)",
     "meta": "the version of the schema, the URL of the last server",
     "models": "the models that requests are for",
     "probes": "the probes of each run, with the keys of their answers",
@@ -336,7 +338,7 @@ def take_inventory(url: str) -> Inventory:
                 store=display(url),
                 schema_version=SCHEMA_VERSION,
                 sizes=file_sizes(connection),
-                tables=table_sizes(connection),
+                tables=[*table_sizes(connection), *_index_size(store)],
                 models=sorted(connection.scalars(select(schema.models.c.identity))),
                 first_answer=None if first is None else local_time(first),
                 last_answer=None if last is None else local_time(last),
@@ -392,15 +394,19 @@ def table_sizes(connection: CoreConnection) -> list[TableSize]:
             table=name,
             rows=connection.execute(select(func.count()).select_from(table_named(name))).scalar_one(),
             bytes=bytes_of.get(name),
-            content=(
-                "index of outcomes: words of the texts (cache)"
-                if name.startswith(schema.WORDS)
-                else CONTENT.get(name, "")
-            ),
+            content=CONTENT.get(name, ""),
         )
         for name in names
     ]
     return sorted(sizes, key=lambda one: (-(one.bytes or one.rows), one.table))
+
+
+def _index_size(store: Store) -> Iterator[TableSize]:
+    if files := _index_files(store):
+        folder = display(str(store.database.index_folder))
+        content = f"files of the index of outcomes, in {folder} (cache)"
+        size = sum(file.stat().st_size for file in files)
+        yield TableSize(table=INDEX, rows=len(files), bytes=size, content=content)
 
 
 def _content_bytes(connection: CoreConnection, tables: Iterable[Table]) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from hashlib import sha256
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
@@ -55,6 +57,14 @@ class Database:
     def is_read_only(self) -> bool:
         """Whether it is a file that this process cannot write to, or in a folder that it cannot write to."""
         return self._file is not None and self._file.is_read_only
+
+    @property
+    def index_folder(self) -> Path:
+        """Where indexes of runs are kept: beside the file, or for a server in the user's cache."""
+        if self._file is not None:
+            return self._file.path.with_name(f"{self._file.path.name}-index")
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return cache / "sightline" / sha256(self.name.encode()).hexdigest()[:32]
 
     def copy_to(self, path: Path) -> None:
         """Copy the file of a store, with what is in its log, to a new file."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from sqlalchemy import (
     BigInteger,
@@ -17,10 +16,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    delete,
-    inspect,
 )
-from sqlalchemy import Connection as SqlConnection
 from sqlalchemy.types import TypeDecorator
 
 from sightline.store.answers import storable_text
@@ -275,129 +271,3 @@ def schema_version(connection: Connection, name: str) -> int:
     if not (isinstance(value, str) and _VERSION.fullmatch(value)):
         raise not_a_store(name)
     return int(value)
-
-
-# -- The tables of the index of outcomes: derived data, created when a run is indexed, dropped at any time
-
-index_metadata = MetaData()
-
-
-WORDS = "index_words"
-"""The full-text index: a table in PostgreSQL; in SQLite a virtual table for each index, with its number."""
-
-# One row for each index. `key` stands for what it depends on; `body` is NULL until it is complete. Samples
-# count its progress, and `alive` is the time of the last step of the process that builds it.
-indexes = Table(
-    "index_runs",
-    index_metadata,
-    Column("id", _row_id, primary_key=True, autoincrement=True),
-    Column("run", _row_id, nullable=False),
-    Column("key", LargeBinary(32), nullable=False),
-    Column("done", Integer, nullable=False),
-    Column("total", Integer, nullable=False),
-    Column("alive", Float, nullable=False),
-    Column("body", LargeBinary),
-    Index("index_runs_by_run", "run"),
-    sqlite_autoincrement=True,
-)
-
-# The groups in the order of the samples, some in each row: what lists show, and the lines of answers.jsonl
-# and verdicts.jsonl, compressed.
-blocks = Table(
-    "index_blocks",
-    index_metadata,
-    Column("index_id", _row_id, primary_key=True, autoincrement=False),
-    Column("block", _row_id, primary_key=True, autoincrement=False),
-    Column("rows", LargeBinary, nullable=False),
-    Column("lines", LargeBinary, nullable=False),
-)
-
-# The order by information: the number of the group of each rank, and the rank of each number, as 32-bit
-# integers, some in each row.
-orders = Table(
-    "index_orders",
-    index_metadata,
-    Column("index_id", _row_id, primary_key=True, autoincrement=False),
-    Column("block", _row_id, primary_key=True, autoincrement=False),
-    Column("numbers", LargeBinary, nullable=False),
-    Column("ranks", LargeBinary, nullable=False),
-)
-
-# The ranks of the groups that a value of a filter selects. `key` is the SHA-256 of field and value, `name`
-# both; `listed` says whether the filter lists the value.
-facets = Table(
-    "index_facets",
-    index_metadata,
-    Column("index_id", _row_id, primary_key=True, autoincrement=False),
-    Column("key", LargeBinary(16), primary_key=True),
-    Column("name", LargeBinary, nullable=False),
-    Column("groups", Integer, nullable=False),
-    Column("listed", SmallInteger, nullable=False),
-    Column("ranks", LargeBinary, nullable=False),
-)
-
-# Other orders of the groups than that by information: their ranks, as 32-bit integers, some in each row.
-sorts = Table(
-    "index_sorts",
-    index_metadata,
-    Column("index_id", _row_id, primary_key=True, autoincrement=False),
-    Column("name", String(16), primary_key=True),
-    Column("block", _row_id, primary_key=True, autoincrement=False),
-    Column("ranks", LargeBinary, nullable=False),
-)
-
-# Where the images of a run are: paths in the data folder, and the SHA-256 of their files. Several paths can
-# have one content.
-index_images = Table(
-    "index_image_paths",
-    index_metadata,
-    Column("index_id", _row_id, primary_key=True, autoincrement=False),
-    Column("path", LargeBinary, primary_key=True),
-    Column("digest", LargeBinary(32), nullable=False),
-    Index("index_image_paths_by_digest", "index_id", "digest"),
-)
-
-# Comparisons of two indexed runs.
-comparisons = Table(
-    "index_comparisons",
-    index_metadata,
-    Column("base", _row_id, primary_key=True, autoincrement=False),
-    Column("other", _row_id, primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
-)
-
-# Thumbnails by the SHA-256 of the image, as WebP.
-thumbnails = Table(
-    "index_thumbnails",
-    index_metadata,
-    Column("key", LargeBinary(32), primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-)
-
-OF_ONE_INDEX = tuple(table.c.index_id for table in (blocks, orders, sorts, facets, index_images))
-
-
-def existing(connection: SqlConnection) -> list[str]:
-    return [
-        name
-        for name in inspect(connection).get_table_names()
-        if name in (*index_metadata.tables, WORDS) or name.removeprefix(f"{WORDS}_").isdecimal()
-    ]
-
-
-def drop_tables(connection: SqlConnection) -> None:
-    for name in existing(connection):
-        connection.exec_driver_sql(f"DROP TABLE {name}")
-
-
-def drop_indexes(connection: SqlConnection, numbers: Iterable[int]) -> None:
-    """Drop indexes of runs, and the comparisons with these runs."""
-    tables = existing(connection)
-    for number in numbers:
-        for column in (*OF_ONE_INDEX, comparisons.c.base, comparisons.c.other):
-            connection.execute(delete(column.table).where(column == number))
-        if WORDS in tables:
-            connection.exec_driver_sql(f"DELETE FROM {WORDS} WHERE index_id = {int(number)}")
-        if f"{WORDS}_{number}" in tables:
-            connection.exec_driver_sql(f"DROP TABLE {WORDS}_{number}")
-        connection.execute(delete(indexes).where(indexes.c.id == number))

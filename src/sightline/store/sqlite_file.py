@@ -26,15 +26,15 @@ class SqliteFile:
 
     def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
         self.is_read_only = is_read_only
-        self._path = path.absolute()
+        self.path = path.absolute()
         self._identity: tuple[int, int] | None = None
 
     def create_engine(self) -> Engine:
         """Create the engine of SQLAlchemy. Its transactions are begun by statements."""
-        url = URL.create("sqlite", database=str(self._path))
+        url = URL.create("sqlite", database=str(self.path))
         if self.is_read_only:
             # The next transaction may need another mode.
-            engine = create_engine(url, creator=lambda: open_read_only(self._path), poolclass=NullPool)
+            engine = create_engine(url, creator=lambda: open_read_only(self.path), poolclass=NullPool)
         else:
             options = {"timeout": LOCK_SECONDS, "check_same_thread": False}
             engine = create_engine(url, connect_args=options)
@@ -50,7 +50,7 @@ class SqliteFile:
         if self._identity is None and not is_open:
             return
         try:
-            found = self._path.stat()
+            found = self.path.stat()
         except OSError as error:
             what, identity = f"cannot be found any more ({error.strerror})", None
         else:
@@ -58,7 +58,7 @@ class SqliteFile:
         self._identity = self._identity or identity
         if identity is None or identity != self._identity:
             raise StoreFailedError(
-                f"the store {self._path} failed: the file {what} while this process worked with it. What "
+                f"the store {self.path} failed: the file {what} while this process worked with it. What "
                 "it would have stored since then is not saved; what was stored before is in the file "
                 "that was here, and in its -wal. Put that file, or a backup, here (docs/store.md, "
                 "Backup); then run the same command again",
@@ -71,15 +71,15 @@ class SqliteFile:
 
         Without a log, SQLite locks nothing and sees no writer: what was read may be of two states.
         """
-        before = _contents(self._path) if self.is_read_only else None
+        before = _contents(self.path) if self.is_read_only else None
         try:
             yield
         except StoreFailedError:
-            if before is None or before == _contents(self._path):
+            if before is None or before == _contents(self.path):
                 raise
-        if before is not None and before != _contents(self._path):
+        if before is not None and before != _contents(self.path):
             raise StoreFailedError(
-                f"the store {self._path}, which cannot be written here, was changed by another process while "
+                f"the store {self.path}, which cannot be written here, was changed by another process while "
                 "it was read; run the same command again",
                 "it was changed while it was read",
             )
@@ -87,7 +87,7 @@ class SqliteFile:
     def copy_to(self, target: sqlite3.Connection) -> None:
         with self.unchanged():
             self.check(is_open=False)
-            with closing(open_read_only(self._path)) as driver:
+            with closing(open_read_only(self.path)) as driver:
                 driver.backup(target)
 
 

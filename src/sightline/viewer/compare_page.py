@@ -53,7 +53,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
     other = next((one for one in others if one.run == number_of(request, "with")), others[0])
     names = names_of_two(base.line, other.line)
     state = viewer.builds.compared(base.run, other.run)
-    compared = viewer.index.comparisons.find(base.run, other.run)
+    compared = viewer.index.comparison(base.run, other.run)
     if compared is None:
         if state.step == "failed":
             return _choice(viewer, [base], f"{names[0]} and {names[1]} cannot be compared: {state.error}")

@@ -28,9 +28,9 @@ from sightline.viewer.environment import (
     without_servers,
 )
 from sightline.viewer.group_view import GroupView, ImageSource, group_view, thumbnails
-from sightline.viewer.index import ComparedRuns, OutcomeIndex
+from sightline.viewer.index import OutcomeIndex
 from sightline.viewer.plots import NamedResult, leading, meaning
-from sightline.viewer.run_index import RunIndex
+from sightline.viewer.run_index import ComparedRuns, RunIndex
 from sightline.viewer.sections import ResultTable, SectionView, Stat, result_table, section_views, stats
 
 MOST_BYTES = 5_000_000
@@ -138,7 +138,7 @@ def _part(index: OutcomeIndex, runs: Sequence[ReportedRun], groups: int, width: 
     for other, name in zip(others, named[1:], strict=True):
         names = (named[0].name, name.name)
         try:
-            compared = index.comparisons.build(first.number, other.number)
+            compared = index.compare(first.number, other.number)
         except UserError as error:
             notes.append(f"{names[1]} is not compared with {names[0]}: {error}")
         else:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import io
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import select
-
 from sightline.errors import UserError
+from sightline.formats.files import AtomicFile
 from sightline.images import BadImage, inspect_image, read_bytes, read_image
-from sightline.store import schema
-from sightline.store.store import CacheTable, Store, inspect_images
+from sightline.store.store import Store, inspect_images
 from sightline.types import ImageFile, ImageRef, Outcome
-from sightline.viewer.index_types import IndexedImage
 
 SIDE = 320
 """The longest side of a thumbnail in pixels."""
@@ -54,12 +51,14 @@ class RunImages(NamedTuple):
 
     def thumbnail(self, path: str, digest: str) -> bytes:
         """Read a WebP image of at most SIDE pixels wide and high; it is made once."""
-        table = CacheTable(self.store.database, schema.thumbnails.name)
-        key = bytes.fromhex(digest or self.find(path, digest).digest)
-        body = table.look_up([key]).get(key)
-        if body is None:
-            body = _shrunk(self.find(path, digest))
-            table.add({key: body})
+        name = f"{digest or self.find(path, digest).digest}.webp"
+        kept = self.store.database.index_folder / "thumbnails" / name
+        with suppress(OSError):
+            return kept.read_bytes()
+        body = _shrunk(self.find(path, digest))
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with AtomicFile(kept) as file:
+            file.write(body)
         return body
 
     def find(self, path: str, digest: str) -> ImageFile:
@@ -138,54 +137,3 @@ def _files(store: Store, folders: Iterable[Path], paths: set[str]) -> dict[str, 
             if isinstance(file := files[image.path], ImageFile):
                 found[path] = file.digest
     return found
-
-
-# -- The images that an index holds: their paths in the data folder, and their digests
-
-_DIGEST = re.compile("[0-9a-f]{64}")
-
-
-class IndexedImages:
-    """The images of one index. Several threads may use it."""
-
-    def __init__(self, store: Store, run: int, index_id: int) -> None:
-        self._store = store
-        self._run = run
-        self._id = index_id
-
-    def path(self, digest: str) -> str:
-        """Look up where an image is by its SHA-256 in hexadecimal."""
-        path = self._path(bytes.fromhex(digest)) if _DIGEST.fullmatch(digest) else None
-        if path is None:
-            raise ImageError(
-                f"run {self._run} has no such image", found=digest, expected="an image of its groups"
-            )
-        return os.fsdecode(path)
-
-    def of(self, outcomes: Sequence[Outcome]) -> dict[str, IndexedImage]:
-        shown = [outcome for outcome in outcomes if outcome.images]
-        if not shown:
-            return {}
-        paths = {path for outcome in shown for path in outcome.images}
-        digests = self._digests(paths)
-        held = self._store.answers.images(sorted({outcome.key for outcome in shown}))
-        sent = {digest for of_request in held.values() for digest in of_request}
-        return {
-            path: IndexedImage(path, found := digests.get(path, ""), is_sent=found in sent) for path in paths
-        }
-
-    def _path(self, digest: bytes) -> bytes | None:
-        table = schema.index_images.c
-        query = select(table.path).where(table.index_id == self._id, table.digest == digest)
-        with self._store.database.core_read() as connection:
-            path = connection.scalar(query)
-        return None if path is None else bytes(path)
-
-    def _digests(self, paths: Collection[str]) -> dict[str, str]:
-        """Path in the data folder -> the SHA-256 of the file, where it is recorded."""
-        table = schema.index_images.c
-        encoded = [os.fsencode(path) for path in paths]
-        query = select(table.path, table.digest).where(table.index_id == self._id, table.path.in_(encoded))
-        with self._store.database.core_read() as connection:
-            found = connection.execute(query).all()
-        return {os.fsdecode(bytes(path)): bytes(digest).hex() for path, digest in found}

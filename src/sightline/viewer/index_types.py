@@ -1,24 +1,15 @@
-"""The records of the index (runs, groups, facets, comparisons), its filters, and sets and orders of ranks."""
+"""The records of the index: runs, groups, facets, comparisons, filters, and the orders of groups."""
 
 from __future__ import annotations
 
-import sys
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
-from sqlalchemy import select
 
 from sightline.errors import UserError
 from sightline.evaluation.runs import RunLine
 from sightline.metrics.flips import Change, ChangeCounts
-from sightline.store import schema
-from sightline.store.runs import compress, decompress
-from sightline.store.store import Store
 from sightline.types import MetricValue, Outcome, Result, Verdict, VerdictName
 
 RightShare = Literal["all", "some", "none", "undecided", "unscored"]
@@ -119,10 +110,9 @@ class GroupFacts(Struct, frozen=True):
 
 
 class GroupRow(GroupFacts, frozen=True):
-    """A group in a list; rank 0 is the most informative one, `image` the first image (None without)."""
+    """A group in a list; numbers count from 1 in the order of the samples. `image` is the first image."""
 
     number: int
-    rank: int
     image: IndexedImage | None = None
     misfits: tuple[Misfit, ...] = ()
 
@@ -131,8 +121,8 @@ class GroupPage(Struct, frozen=True):
     """A page of a list of groups.
 
     Attributes:
-        previous: The rank that the page before continues after; None if that is the first page, and on it.
-        next: The rank to continue after; None on the last page.
+        previous: The group that the page before continues after; None if that is the first page, and on it.
+        next: The group to continue after; None on the last page.
     """
 
     rows: tuple[GroupRow, ...]
@@ -212,7 +202,7 @@ class ChangedGroup(Struct, frozen=True):
 
 
 class ChangePage(Struct, frozen=True):
-    """A page of changed groups; `next` is the rank to continue after, None on the last page."""
+    """A page of changed groups; `next` is the group to continue after, None on the last page."""
 
     rows: tuple[ChangedGroup, ...]
     next: int | None
@@ -246,6 +236,11 @@ class RunComparison(Struct, frozen=True):
     by_label: Sequence[tuple[str, ChangeCounts]]
     groups: int
     notes: Sequence[str] = ()
+
+
+Order = Literal["informative", "data", "length", "similarity"]
+"""The most informative groups first; in the order of the samples; the longest response first; the least
+similar answers first."""
 
 
 # -- Which groups of a run a list shows: a filter, and its form in a URL
@@ -302,177 +297,3 @@ def filter_of(parameters: Iterable[tuple[str, str]]) -> GroupFilter:
                 )
             fields[name] = value
     return GroupFilter(**fields, labels=tuple(dict.fromkeys(labels)))
-
-
-# -- Sets of ranks as whole numbers: bit R is set if rank R is in the set. They are combined with & and |
-
-_LIST, _BITS = b"\0", b"\1"
-
-
-def set_of(ranks: Sequence[int] | NDArray[np.unsignedinteger[Any]], size: int) -> int:
-    bits = np.zeros(size, np.bool_)
-    bits[np.asarray(ranks, np.intp)] = True
-    return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
-
-
-def all_ranks(ranks: int) -> list[int]:
-    """All ranks of a set; for many ranks, this is faster than `ranks_after`."""
-    body = ranks.to_bytes(ranks.bit_length() // 8 + 1, "little")
-    found: list[int] = np.flatnonzero(
-        np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little")
-    ).tolist()
-    return found
-
-
-def ranks_after(ranks: int, after: int) -> Iterator[int]:
-    """The ranks of a set above a rank."""
-    rest, rank = ranks >> (after + 1), after
-    while rest:
-        zeros = (rest & -rest).bit_length()
-        rank += zeros
-        yield rank
-        rest >>= zeros
-
-
-def last_before(ranks: int, before: int) -> int | None:
-    """The highest rank of a set below a rank; None if there is none."""
-    below = ranks & ((1 << before) - 1)
-    return below.bit_length() - 1 if below else None
-
-
-def page_before(ranks: int, after: int, limit: int) -> int | None:
-    """The rank after which the page before begins; None if it is the first page."""
-    rank: int | None = min(after, ranks.bit_length()) + 1
-    for _ in range(limit + 1):
-        rank = None if rank is None else last_before(ranks, rank)
-    return rank
-
-
-def encode_ranks(ranks: Iterable[int], size: int) -> bytes:
-    """Encode a set: as a list if it is small, otherwise as compressed bits."""
-    found = sorted(ranks)
-    if len(found) * 32 < size:
-        return _LIST + integers_to_bytes(found)
-    bits = set_of(found, size)
-    return _BITS + compress(bits.to_bytes(size // 8 + 1, "little"))
-
-
-def decode_ranks(body: bytes, size: int) -> int:
-    if body[:1] == _LIST:
-        return set_of(integers_of_bytes(body[1:]), size)
-    return int.from_bytes(decompress(body[1:]), "little")
-
-
-def integers_to_bytes(values: Iterable[int]) -> bytes:
-    """Encode whole numbers from 0 to 2**32 - 1, each in four bytes, little-endian."""
-    return _little(array("I", values)).tobytes()
-
-
-def integers_of_bytes(body: bytes) -> array[int]:
-    """Decode whole numbers: the inverse of `integers_to_bytes`."""
-    values = array("I")
-    values.frombytes(body)
-    return _little(values)
-
-
-def _little(values: array[int]) -> array[int]:
-    if sys.byteorder == "big":
-        values.byteswap()
-    return values
-
-
-# -- Other orders of groups than the most informative first: sequences of ranks
-
-Order = Literal["informative", "data", "length", "similarity"]
-"""The most informative groups first; in the order of the samples; the longest response first; the least
-similar answers first."""
-
-
-def stored_orders(
-    ranks: array[int], words: array[int], similarities: array[float]
-) -> Mapping[Order, NDArray[np.uint32]]:
-    """Sort the groups by what only the index knows; a similarity that was not measured is NaN."""
-    of_group = np.array(ranks, dtype=np.uint32)
-    keys: dict[Order, NDArray[np.float64]] = {
-        "length": -np.array(words, dtype=np.float64),
-        "similarity": np.array(similarities, dtype=np.float64),
-    }
-    return {
-        order: of_group[np.argsort(key, kind="stable")]
-        for order, key in keys.items()
-        if len(np.unique(key[~np.isnan(key)])) > 1
-    }
-
-
-class OrderedPage(NamedTuple):
-    """A page of a set of groups: their ranks, and the places that their neighbours continue after.
-
-    `previous` is None if the page before is the first one, and on the first page; `next` on the last page.
-    """
-
-    ranks: list[int]
-    previous: int | None
-    next: int | None
-
-
-class StoredOrders:
-    """The other orders of the groups of an index. Several threads may use it."""
-
-    def __init__(self, store: Store, index_id: int, ranks: Callable[[], array[int]]) -> None:
-        self._store = store
-        self._id = index_id
-        self._ranks = ranks
-        self._read: dict[Order, array[int]] = {}
-
-    @cached_property
-    def names(self) -> tuple[Order, ...]:
-        """The orders that the index has: one by similarity only where that was measured."""
-        table = schema.sorts.c
-        query = select(table.name).where(table.index_id == self._id).distinct()
-        with self._store.database.core_read() as connection:
-            stored = {"informative", "data", *connection.scalars(query)}
-        return tuple(order for order in get_args(Order) if order in stored)
-
-    def page(self, order: Order, chosen: int, after: int | None, limit: int) -> OrderedPage:
-        """Read a page of a set of groups, after the place of the last group before it; None for the first."""
-        sequence = self._sequence(order)
-        places = _places_of(sequence, chosen)
-        begin = 0 if after is None else int(np.searchsorted(places, after, side="right"))
-        end = begin + limit
-        return OrderedPage(
-            [sequence[place] for place in places[begin:end].tolist()],
-            int(places[begin - limit - 1]) if begin > limit else None,
-            int(places[end - 1]) if end < len(places) else None,
-        )
-
-    def neighbours(self, order: Order, chosen: int, rank: int) -> tuple[int | None, int | None]:
-        """Find the ranks of the groups before and after a group; None at the ends of the list."""
-        sequence = self._sequence(order)
-        places = _places_of(sequence, chosen)
-        place = int(np.flatnonzero(np.asarray(sequence) == rank)[0])
-        before, behind = places[places < place][-1:].tolist(), places[places > place][:1].tolist()
-        return (sequence[before[0]] if before else None, sequence[behind[0]] if behind else None)
-
-    def _sequence(self, order: Order) -> array[int]:
-        if order == "data":
-            return self._ranks()
-        if order not in self.names:
-            raise UserError(
-                "the groups of this run have no such order",
-                field="order",
-                found=order,
-                expected=" or ".join(self.names),
-            )
-        if order not in self._read:
-            table = schema.sorts.c
-            query = select(table.ranks).where(table.index_id == self._id, table.name == order)
-            with self._store.database.core_read() as connection:
-                blocks = connection.scalars(query.order_by(table.block))
-                self._read[order] = integers_of_bytes(b"".join(map(bytes, blocks)))
-        return self._read[order]
-
-
-def _places_of(sequence: array[int], chosen: int) -> NDArray[np.intp]:
-    """The places of the groups of a set in an order, in ascending order."""
-    bits = np.frombuffer(chosen.to_bytes(len(sequence) // 8 + 1, "little"), dtype=np.uint8)
-    return np.flatnonzero(np.unpackbits(bits, bitorder="little")[np.asarray(sequence)])

@@ -24,8 +24,8 @@ from sightline.reporting.table import visible_table
 from sightline.types import MetricValue, Result, Verdict
 from sightline.viewer.addresses import number_of
 from sightline.viewer.group_view import group_view
-from sightline.viewer.index_builder import judges_differ, read_lines
-from sightline.viewer.index_types import GroupFilter, RunSummary, set_of
+from sightline.viewer.index_entry import judges_differ, read_lines
+from sightline.viewer.index_types import GroupFilter, RunSummary
 from sightline.viewer.plots import roc_picture
 from sightline.viewer.run_index import RunIndex
 from sightline.viewer.viewer import Viewer, run_name, shown_images, waiting_page
@@ -58,7 +58,7 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
     report, reason = report_against_humans(index, run_name(run), annotated)
     overall = [row for row in report.rows if row.subset == "all"] if report else []
     after = number_of(request, "after")
-    differing = index.page_of(index.select(DIFFERING) | annotated.differing, after, PAGE)
+    differing = index.page(DIFFERING, after, PAGE, also=annotated.differing)
     details = [
         replace(one, verdicts=with_annotators(one.verdicts, annotated.by_group.get(one.row.number, ())))
         for one in index.details(differing.rows)
@@ -136,7 +136,7 @@ def report_against_humans(
     total = max(len(judged), annotated.groups)
     answers: dict[tuple[str, str], JudgedAnswer] = {}
     verdicts: list[Verdict] = []
-    for number, (outcomes, of_group) in zip(read, map(read_lines, index.blocks.lines(read)), strict=True):
+    for number, (outcomes, of_group) in zip(read, map(read_lines, index.lines(read)), strict=True):
         found = with_annotators(of_group, annotated.by_group.get(number, ()))
         verdicts += [one for one in found if one.question == QUESTION]
         for one in outcomes:
@@ -188,7 +188,7 @@ class AnnotatedRun(Struct, frozen=True, eq=False):
 
     by_group: Mapping[int, tuple[Verdict, ...]]
     groups: int
-    differing: int
+    differing: Sequence[int]
     shares: Sequence[ProjectShare]
 
 
@@ -241,10 +241,7 @@ def _lines(viewer: Viewer, row: ProjectRow) -> Iterator[_Line]:
 
 @lru_cache(maxsize=16)
 def _annotated(index: RunIndex, lines: tuple[_Line, ...]) -> AnnotatedRun:
-    numbers = _numbers(index) if lines else {}
-    judged = sorted(
-        {number for sample in {one.sample for one in lines} for number in numbers.get(sample, ())}
-    )
+    judged = index.numbers_of_samples({one.sample for one in lines})
     by_answer: dict[tuple[str, ...], list[tuple[_Line, Verdict]]] = defaultdict(list)
     for line in lines:
         verdict = decode_verdict(line.verdict)
@@ -253,7 +250,7 @@ def _annotated(index: RunIndex, lines: tuple[_Line, ...]) -> AnnotatedRun:
     by_group: dict[int, tuple[Verdict, ...]] = {}
     differing: list[int] = []
     counts: dict[tuple[int, str], list[tuple[str, ...]]] = defaultdict(list)
-    for number, (outcomes, of_group) in zip(read, map(read_lines, index.blocks.lines(read)), strict=True):
+    for number, (outcomes, of_group) in zip(read, map(read_lines, index.lines(read)), strict=True):
         answers = {(one.key, one.variant) for one in outcomes} | {(one.key, "") for one in outcomes}
         keys = dict.fromkeys((one.key,) for one in outcomes)
         fitting = [
@@ -268,19 +265,10 @@ def _annotated(index: RunIndex, lines: tuple[_Line, ...]) -> AnnotatedRun:
         for line, verdict in fitting:
             counts[line.project, line.name].append((*verdict.targets, verdict.variant))
         if judges_differ(with_annotators(of_group, by_group[number])):
-            differing.append(index.ranks[number - 1])
+            differing.append(number)
     return AnnotatedRun(
         by_group=by_group,
         groups=len(judged) if len(read) < len(judged) else len(by_group),
-        differing=set_of(differing, index.groups),
+        differing=differing,
         shares=[ProjectShare(*name, len(found), len(set(found))) for name, found in counts.items()],
     )
-
-
-@lru_cache(maxsize=4)
-def _numbers(index: RunIndex) -> Mapping[str, Sequence[int]]:
-    """Sample -> the numbers of its groups."""
-    numbers: dict[str, list[int]] = defaultdict(list)
-    for number, facts in enumerate(index.facts(), 1):
-        numbers[facts.sample].append(number)
-    return numbers

@@ -27,8 +27,6 @@ from sightline.store.store import Store
 from sightline.text import print_note
 from sightline.types import Group, Result, Verdict
 from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_builder import IndexBuilder, index_key
-from sightline.viewer.index_images import image_digests
 
 
 @contextmanager
@@ -48,8 +46,6 @@ def opened_store(
                     raise
                 store = Store.open(temporary)
         try:
-            if paths:
-                OutcomeIndex(store)  # Makes the tables of the index.
             for nth, path in enumerate(paths):
                 for folder in _folders(path, task, data, Path(scratch, str(nth))):
                     import_results(store, folder, data, source=path if path.is_file() else folder)
@@ -107,11 +103,10 @@ def import_results(
     }
     run = store.runs.start(body)
     store.runs.finish(run, body)
-    digests = image_digests(store, data)
-    builder = IndexBuilder(store, run, index_key(store, run), judged.result.samples, digests)
-    for group in judged.groups.values():
-        builder.add(JudgedGroup(group, _verdicts_of(group, by_answer)))
-    builder.finish(judged.result)
+    with OutcomeIndex(store).builder(run) as builder:
+        for group in judged.groups.values():
+            builder.add(JudgedGroup(group, _verdicts_of(group, by_answer)))
+        builder.finish(judged.result)
     store.labels.set_note(run, str(source or folder))
     return run
 

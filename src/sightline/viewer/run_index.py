@@ -1,87 +1,390 @@
-"""The index of one run, as it is read: pages of groups, their order, filters and search."""
+"""The index of a run, or of a comparison: a SQLite file that is written once, and then only read."""
 
 from __future__ import annotations
 
+import os
 import re
+import sqlite3
+import time
 import unicodedata
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from itertools import islice
-from threading import Lock
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-import numpy as np
-from sqlalchemy import Connection, select
+from msgspec import Struct
+from msgspec.structs import replace
 
-from sightline.errors import NoSuchRecordError
-from sightline.store import schema
-from sightline.store.database import Database
-from sightline.store.schema import WORDS, existing
+from sightline.errors import EnvironmentFailedError, NoSuchRecordError, UserError
+from sightline.evaluation.folder import Lines, lines_of
+from sightline.evaluation.judges import JudgedGroup
+from sightline.metrics.flips import Change
+from sightline.store.runs import DamagedBodyError, compress, decompress
 from sightline.store.store import Store
 from sightline.types import Outcome, Result
-from sightline.viewer.index_builder import (
-    BLOCK,
+from sightline.viewer.index_entry import (
+    MOST_WAITING,
+    Awaited,
     FacetName,
-    IndexBody,
-    Progress,
-    StoredBlocks,
-    StoredRow,
-    facet_key,
+    GroupEntry,
+    IndexKey,
+    awaited,
     group_detail,
+    group_entry,
     read_lines,
-    reading,
 )
-from sightline.viewer.index_images import IndexedImages
+from sightline.viewer.index_images import ImageDigests, ImageError
 from sightline.viewer.index_types import (
     CHOICES,
     EVERY,
+    ChangedGroup,
+    ChangeList,
+    ChangePage,
     Facet,
     Facets,
     FacetValue,
     GroupDetail,
-    GroupFacts,
     GroupFilter,
     GroupPage,
     GroupRow,
     IndexedImage,
     Neighbours,
     Order,
-    OrderedPage,
-    StoredOrders,
-    all_ranks,
-    decode_ranks,
-    integers_of_bytes,
-    last_before,
-    page_before,
-    ranks_after,
-    set_of,
+    RunComparison,
 )
 
 PAGE = 25
 """The groups of a page."""
 
-WORDS_TOGETHER = 1024
-"""The groups whose words are written in one transaction: other processes wait for it."""
+Body = TypeVar("Body", bound=Struct)
+
+# -- The tables
+
+VERSION = 1
+"""Files of another version are made again."""
+
+TOKENIZER = "unicode61 remove_diacritics 2"
+"""How SQLite divides texts into words."""
+
+# `about` holds an IndexBody as JSON. Groups of one kind have the same values in all filters: few kinds are
+# counted instead of many groups. Of the columns of an order, the least value comes first. `bodies` holds a
+# GroupRow as JSON, and the lines of answers.jsonl and verdicts.jsonl with zstd. Several paths of images can
+# have one digest, a SHA-256 in hexadecimal.
+_TABLES = f"""
+CREATE TABLE about (body TEXT NOT NULL);
+CREATE TABLE groups (
+    number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, sample TEXT NOT NULL,
+    information INTEGER NOT NULL, length INTEGER NOT NULL, similarity REAL NOT NULL);
+CREATE TABLE kinds (kind INTEGER PRIMARY KEY, facets TEXT NOT NULL UNIQUE, groups INTEGER NOT NULL);
+CREATE TABLE facets (
+    field TEXT NOT NULL, label TEXT NOT NULL, value TEXT NOT NULL, kind INTEGER NOT NULL,
+    PRIMARY KEY (field, label, value, kind)) WITHOUT ROWID;
+CREATE TABLE bodies (
+    number INTEGER PRIMARY KEY, row TEXT NOT NULL, answers BLOB NOT NULL, verdicts BLOB NOT NULL);
+CREATE TABLE images (path BLOB PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='{TOKENIZER}');
+"""
+
+_INDEXES = """
+CREATE INDEX groups_by_information ON groups (information, number, kind);
+CREATE INDEX groups_by_length ON groups (length, number, kind);
+CREATE INDEX groups_by_similarity ON groups (similarity, number, kind);
+CREATE INDEX groups_by_sample ON groups (sample);
+CREATE INDEX images_by_digest ON images (digest);
+"""
+
+# Of a comparison, `about` holds a RunComparison as JSON. `number` is that of a group in the other run, `base`
+# that in the base run, and `information` orders the groups as in the other run.
+_COMPARISON_TABLES = """
+CREATE TABLE about (body TEXT NOT NULL);
+CREATE TABLE changed (
+    list TEXT NOT NULL, information INTEGER NOT NULL, number INTEGER NOT NULL, base INTEGER NOT NULL,
+    change TEXT NOT NULL, PRIMARY KEY (list, information, number)) WITHOUT ROWID;
+"""
+
+COLUMNS: Mapping[Order, str] = {
+    "informative": "information",
+    "data": "number",
+    "length": "length",
+    "similarity": "similarity",
+}
+"""Order of groups -> the column that they are sorted by."""
+
+MOST_LISTED = 50
+"""The values of a label that lists of filters show, the most frequent ones."""
+
+UNFINISHED = ".new"
+"""The end of the name of a file that is being written."""
+
+LEFT_SECONDS = 3600.0
+"""A file that was not written to for so long belongs to a process that was killed."""
+
+
+class IndexBody(Struct, frozen=True):
+    """What an index says of its run; `id` is its own, and `facets` are those of all groups."""
+
+    id: str
+    key: IndexKey
+    groups: int
+    result: msgspec.Raw
+    awaited: Awaited
+    orders: tuple[Order, ...]
+    facets: tuple[Facet, ...]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a finished file, which never changes: another one takes its place."""
+    try:
+        url = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        # A streamed page is read by several threads, one after the other.
+        with closing(sqlite3.connect(url, uri=True, check_same_thread=False)) as connection:
+            yield connection
+    except sqlite3.DatabaseError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, reason: Exception) -> EnvironmentFailedError:
+    return EnvironmentFailedError(
+        f"{path}: the index cannot be read ({reason}); delete this file, and it is made again"
+    )
+
+
+def read_about(path: Path, kind: type[Body]) -> Body | None:
+    """Read what a file says of itself; None if there is no file of this version."""
+    with suppress(EnvironmentFailedError, msgspec.MsgspecError), _opened(path) as connection:
+        if path.exists() and connection.execute("PRAGMA user_version").fetchone() == (VERSION,):
+            return msgspec.json.decode(connection.execute("SELECT body FROM about").fetchone()[0], type=kind)
+    return None
+
+
+class _NewFile:
+    """A file that is being written: nobody reads it before `finish`, and it is gone after `abandon`."""
+
+    def __init__(self, path: Path, tables: str) -> None:
+        self._path = path
+        self._draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}{UNFINISHED}")
+        with self.errors():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for left in path.parent.glob(f"*{UNFINISHED}"):
+                if left.stat().st_mtime < time.time() - LEFT_SECONDS:
+                    left.unlink(missing_ok=True)
+            self.connection = sqlite3.connect(self._draft, isolation_level=None, check_same_thread=False)
+            # A file without an end is never read, so that nothing needs to be rolled back.
+            self.connection.executescript(
+                f"PRAGMA journal_mode = OFF; PRAGMA user_version = {VERSION}; BEGIN; {tables}"
+            )
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.OperationalError, OSError) as error:
+            raise EnvironmentFailedError(f"{self._path}: the index cannot be written: {error}") from None
+
+    def finish(self, body: Struct) -> None:
+        with self.errors():
+            self.connection.execute("INSERT INTO about VALUES (?)", (msgspec.json.encode(body).decode(),))
+            self.connection.execute("COMMIT")
+            self.connection.close()
+            self._draft.replace(self._path)
+
+    def abandon(self) -> None:
+        self.connection.close()
+        self._draft.unlink(missing_ok=True)
+
+
+# -- The words of the groups
+
+# Scripts without spaces between words: each character is a word, and a search for several finds them side by
+# side. Thai to Khmer, kana, ideographs, Hangul.
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\U00020000-\U0003ffff])"
+)
+
+
+def spaced_words(text: str) -> str:
+    """Prepare a text for SQLite, which divides it at all but letters and digits.
+
+    >>> spaced_words("ＣＡＦＥ 図書館")
+    'cafe  図  書  館 '
+    """
+    storable = text.encode(errors="replace").decode().replace("\0", " ")
+    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKC", storable.casefold()))
+
+
+def matched_words(search: str) -> str:
+    """The query for all words of a search; a word with a sign inside, as in "9-11", is a phrase."""
+    return " ".join('"{}"'.format(spaced_words(word).replace('"', " ")) for word in search.split())
+
+
+def searched_text(outcomes: Iterable[Outcome]) -> str:
+    return "\n".join(
+        dict.fromkeys(
+            text
+            for one in outcomes
+            for text in (one.sample, one.question, one.context, one.response, one.prompt, *one.options)
+        )
+    )
+
+
+# -- Writing
+
+WRITTEN_TOGETHER = 256
+"""The groups whose images are looked up together."""
+
+Progress = Callable[[int, int], None]
+"""Receives the number of the samples that are judged, and that of all samples."""
+
+
+class IndexBuilder:
+    """Writes the index of a run group by group."""
+
+    def __init__(self, store: Store, path: Path, key: IndexKey, digests: ImageDigests) -> None:
+        self._store, self._key, self._digests = store, key, digests
+        self._file = _NewFile(path, _TABLES)
+        self._judged: list[JudgedGroup] = []
+        self._groups = self.samples = 0
+        self._last_sample: str | None = None
+        self._waiting: dict[str, None] = {}
+        self._judges_failed = False
+
+    def add(self, judged: JudgedGroup) -> None:
+        if judged.group.id != self._last_sample:
+            self.samples += 1
+            self._last_sample = judged.group.id
+        for outcome in judged.group:
+            if not outcome.answered and len(self._waiting) < MOST_WAITING:
+                self._waiting[outcome.key] = None
+        self._judges_failed |= any(
+            verdict.verdict == "error" and verdict.kind == "model" for verdict in judged.verdicts
+        )
+        self._judged.append(judged)
+        if len(self._judged) == WRITTEN_TOGETHER:
+            self._write()
+
+    def finish(self, result: Result) -> None:
+        self._write()
+        with self._file.errors():
+            for statement in _INDEXES.split(";"):
+                self._file.connection.execute(statement)
+        self._file.finish(
+            IndexBody(
+                id=uuid.uuid4().hex,
+                key=self._key,
+                groups=self._groups,
+                result=msgspec.Raw(msgspec.json.encode(result)),
+                awaited=awaited(self._store, list(self._waiting), judges_failed=self._judges_failed),
+                orders=tuple(self._orders()),
+                facets=tuple(self._facets()),
+            )
+        )
+
+    def abandon(self) -> None:
+        self._file.abandon()
+
+    def _write(self) -> None:
+        with_images = [outcome for judged in self._judged for outcome in judged.group if outcome.images]
+        sent = self._digests(with_images)
+        with self._file.errors():
+            for judged in self._judged:
+                self._groups += 1
+                images = dict(_images(judged, sent))
+                self._insert(group_entry(judged.group, judged.verdicts, self._groups, images), judged)
+                paths = [(os.fsencode(path), digest) for path, digest in images.items()]
+                self._file.connection.executemany("INSERT OR IGNORE INTO images VALUES (?, ?)", paths)
+        self._judged.clear()
+
+    def _insert(self, entry: GroupEntry, judged: JudgedGroup) -> None:
+        execute, number = self._file.connection.execute, entry.row.number
+        execute(
+            "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                self._kind(sorted(entry.facets)),
+                entry.row.sample,
+                entry.information,
+                entry.length,
+                entry.similarity,
+            ),
+        )
+        row, lines = msgspec.json.encode(entry.row).decode(), lines_of(judged)
+        bodies = (number, row, *map(compress, lines))
+        execute("INSERT INTO bodies VALUES (?, ?, ?, ?)", bodies)
+        text = spaced_words(searched_text(judged.group))
+        execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, text))
+
+    def _kind(self, facets: Sequence[FacetName]) -> int:
+        """The number of the kind of a group, which is counted."""
+        connection = self._file.connection
+        added = (
+            "INSERT INTO kinds (facets, groups) VALUES (?, 1) ON CONFLICT DO UPDATE SET groups = groups + 1"
+        )
+        encoded = msgspec.json.encode(facets).decode()
+        connection.execute(added, (encoded,))
+        kind, groups = connection.execute(
+            "SELECT kind, groups FROM kinds WHERE facets = ?", (encoded,)
+        ).fetchone()
+        if groups == 1:
+            rows = [(*name, kind) for name in facets]
+            connection.executemany("INSERT INTO facets VALUES (?, ?, ?, ?)", rows)
+        return int(kind)
+
+    def _orders(self) -> Iterator[Order]:
+        """The orders that the run has: by similarity only where that was measured."""
+        for order, column in COLUMNS.items():
+            differ = f"SELECT min({column}) < max({column}) FROM groups WHERE {column} < 9e999"
+            if order in ("informative", "data") or self._file.connection.execute(differ).fetchone()[0]:
+                yield order
+
+    def _facets(self) -> Iterator[Facet]:
+        summed = "SELECT field, label, value, sum(groups) AS n"
+        counted = f"{summed} FROM facets JOIN kinds USING (kind) GROUP BY 1, 2, 3"
+        rank = "row_number() OVER (PARTITION BY field, label ORDER BY n DESC, value)"
+        listed = f"SELECT * FROM (SELECT *, {rank} AS place FROM ({counted})) WHERE place <= {MOST_LISTED}"
+        found: dict[tuple[str, str], dict[str, int]] = {}
+        for field, label, value, groups, _ in self._file.connection.execute(listed):
+            found.setdefault((field, label), {})[value] = groups
+        for field, label in sorted(found, key=_facet_order):
+            yield _facet(field, label, found[field, label])
+
+
+def _images(judged: JudgedGroup, sent: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """The path and the digest of each image of a group, where both are known."""
+    for outcome in judged.group:
+        digests = sent.get(outcome.key, ())
+        if len(digests) == len(outcome.images):
+            yield from zip(outcome.images, digests, strict=True)
+
+
+def _facet(field: str, label: str, counts: Mapping[str, int]) -> Facet:
+    values = CHOICES.get(field) or sorted(counts, key=lambda value: (-counts[value], value))
+    return Facet(field, tuple(FacetValue(one, counts[one]) for one in values if one in counts), label)
+
+
+def _facet_order(name: tuple[str, str]) -> tuple[int, str]:
+    field, label = name
+    return (list(CHOICES).index(field) if field in CHOICES else len(CHOICES), label)
+
+
+# -- Reading
+
+_row = msgspec.json.Decoder(GroupRow)
 
 
 class RunIndex:
-    """A complete index. Its groups have numbers from 1, in the order of the samples. Threads may share it."""
+    """The finished index of a run. Threads may share it."""
 
-    def __init__(self, store: Store, run: int, index_id: int, key: bytes, body: IndexBody) -> None:
-        self.store = store
-        self.run = run
-        self.id = index_id
-        self.key = key
-        self.groups = body.groups
-        self.awaited = body.awaited
-        self.images = IndexedImages(store, run, index_id)
-        self.blocks = StoredBlocks(store, index_id)
-        self.result_json = body.result
-        self._words = TextIndex(store.database, index_id)
-        self._words_made = Lock()
-        self._sets = FilterSets(store, index_id, body.groups, self._search)
-        self._orders = StoredOrders(store, index_id, lambda: self.ranks)
+    def __init__(self, store: Store, run: int, path: Path, body: IndexBody) -> None:
+        self.store, self.run, self.path = store, run, path
+        self.id, self.key, self.awaited = body.id, body.key, body.awaited
+        self.groups, self.orders = body.groups, body.orders
+        self.result_json = bytes(body.result)
+        self._facets = body.facets
 
     @cached_property
     def result(self) -> Result:
@@ -93,46 +396,68 @@ class RunIndex:
         after: int | None = None,
         limit: int = PAGE,
         order: Order = "informative",
+        also: Collection[int] = (),
     ) -> GroupPage:
-        """Read a page of the groups, after `next` of the page before; None for the first page."""
-        chosen = self.select(wanted)
-        if order == "informative":
-            return self.page_of(chosen, after, limit)
-        return self._page(self._orders.page(order, chosen, after, limit), chosen)
-
-    @property
-    def orders(self) -> tuple[Order, ...]:
-        return self._orders.names
-
-    def page_of(self, chosen: int, after: int | None, limit: int) -> GroupPage:
-        """Read a page of a set of groups, after the last rank of the page before; None for the first page."""
-        ranks = list(islice(ranks_after(chosen, -1 if after is None else after), limit + 1))
-        previous = None if after is None else page_before(chosen, after, limit)
-        following = ranks[limit - 1] if len(ranks) > limit else None
-        return self._page(OrderedPage(ranks[:limit], previous, following), chosen)
+        """Read a page of groups that a filter selects or `also` names, after `next` of the page before."""
+        column = self._column(order)
+        found = _where(wanted)
+        if also:
+            condition = f"({found.condition} OR number IN (SELECT value FROM json_each(?)))"
+            found = _Where(condition, [*found.values, msgspec.json.encode(sorted(also)).decode()])
+        before, numbers = [], self._beside(column, found, after, limit + 1)
+        if after is not None:
+            before = self._beside(column, found, after, limit + 1, "<=", "DESC")
+        return GroupPage(
+            tuple(self.rows(numbers[:limit])),
+            before[limit] if len(before) > limit else None,
+            numbers[limit - 1] if len(numbers) > limit else None,
+            self._count(found) if also else self.count(wanted),
+        )
 
     def neighbours(
         self, number: int, wanted: GroupFilter = EVERY, order: Order = "informative"
     ) -> Neighbours:
-        self._check(number)
-        chosen, rank = self.select(wanted), self.ranks[number - 1]
-        if order == "informative":
-            before, behind = last_before(chosen, rank), next(ranks_after(chosen, rank), None)
-        else:
-            before, behind = self._orders.neighbours(order, chosen, rank)
-        return Neighbours(*(None if one is None else self.numbers[one] + 1 for one in (before, behind)))
-
-    def select(self, wanted: GroupFilter) -> int:
-        return self._sets.select(wanted)
+        column, found = self._column(order), _where(wanted)
+        before = self._beside(column, found, number, 1, "<", "DESC")
+        return Neighbours(
+            *(next(iter(one), None) for one in (before, self._beside(column, found, number, 1)))
+        )
 
     def count(self, wanted: GroupFilter) -> int:
-        return self.select(wanted).bit_count()
+        if wanted.search:
+            return self._count(_where(wanted))
+        condition, values = _where(wanted)
+        query = f"SELECT coalesce(sum(groups), 0) FROM kinds WHERE {condition}"
+        return int(self.rows_of(query, values)[0][0])
 
     def numbers_of(self, wanted: GroupFilter) -> list[int]:
-        return sorted(self.numbers[rank] + 1 for rank in all_ranks(self.select(wanted)))
+        condition, values = _where(wanted)
+        query = f"SELECT number FROM groups WHERE {condition} ORDER BY number"
+        return [number for (number,) in self.rows_of(query, values)]
+
+    def numbers_of_samples(self, samples: Collection[str]) -> list[int]:
+        query = "SELECT number FROM groups WHERE sample IN (SELECT value FROM json_each(?)) ORDER BY number"
+        names = msgspec.json.encode(sorted(samples)).decode()
+        return [number for (number,) in self.rows_of(query, [names])]
 
     def facets(self, wanted: GroupFilter = EVERY) -> Facets:
-        return self._sets.facets(wanted)
+        """Count the groups of each value of a filter under the other conditions."""
+        if wanted == EVERY:
+            return Facets(self._facets, self.groups)
+        counts = self._facet_counts(wanted)
+        chosen = {(field, label) for field, label, _ in _conditions(wanted)}
+        for field, label in chosen:
+            others = self._facet_counts(_without(wanted, field, label))
+            counts |= {name: groups for name, groups in others.items() if name[:2] == (field, label)}
+        listed = [
+            _facet(
+                one.name,
+                one.label,
+                {of.value: counts.get((one.name, one.label, of.value), 0) for of in one.values},
+            )
+            for one in self._facets
+        ]
+        return Facets(tuple(listed), self.count(wanted))
 
     def group(self, number: int) -> GroupDetail:
         self._check(number)
@@ -140,50 +465,103 @@ class RunIndex:
         return detail
 
     def details(self, rows: Sequence[GroupRow]) -> list[GroupDetail]:
-        numbers = sorted({row.number for row in rows})
-        read = dict(zip(numbers, map(read_lines, self.blocks.lines(numbers)), strict=True))
-        images = self.images.of([one for outcomes, _ in read.values() for one in outcomes])
+        numbers = [row.number for row in rows]
+        read = dict(zip(numbers, map(read_lines, self.lines(numbers)), strict=True))
+        images = self._images_of([one for outcomes, _ in read.values() for one in outcomes])
         return [group_detail(row, *read[row.number], images) for row in rows]
 
     def rows(self, numbers: Sequence[int]) -> list[GroupRow]:
-        stored = zip(self.blocks.rows(numbers), numbers, strict=True)
-        return [_row(one, number, self.ranks[number - 1]) for one, number in stored]
+        return [_row.decode(row) for (row,) in self._bodies("row", numbers)]
+
+    def lines(self, numbers: Iterable[int] | None = None) -> Iterator[Lines]:
+        """Read the lines of answers.jsonl and verdicts.jsonl of some groups; None for all."""
+        for several in self._bodies("answers, verdicts", numbers):
+            try:
+                yield Lines(*map(decompress, several))
+            except DamagedBodyError as error:
+                raise _unreadable(self.path, error) from None
 
     def answer_lines(self, wanted: GroupFilter) -> Iterator[bytes]:
         """Read the lines of answers.jsonl of the groups that a filter selects."""
-        lines = self.blocks.lines(self.numbers_of(wanted))
-        while several := list(islice(lines, BLOCK)):
-            yield b"".join(one.answers for one in several)
+        return (lines.answers for lines in self.lines(self.numbers_of(wanted)))
 
-    def facts(self) -> Iterator[GroupFacts]:
-        for first in range(1, self.groups + 1, BLOCK):
-            yield from self.blocks.rows(range(first, min(first + BLOCK, self.groups + 1)))
+    def facts(self) -> Iterator[GroupRow]:
+        """All groups, in the order of their numbers."""
+        return (_row.decode(row) for (row,) in self._bodies("row", None))
 
-    @cached_property
-    def numbers(self) -> array[int]:
-        """The position of the group of each rank, from 0."""
-        return self._order("numbers")
+    def place(self, number: int, column: str = "information") -> float:
+        """The place of a group in an order."""
+        self._check(number)
+        found = self.rows_of(f"SELECT {column} FROM groups WHERE number = ?", [number])
+        return float(found[0][0]) if column == "similarity" else int(found[0][0])
 
-    @cached_property
-    def ranks(self) -> array[int]:
-        """The rank of the group at each position."""
-        return self._order("ranks")
+    def image_path(self, digest: str) -> str:
+        """Look up where an image of the run is by its SHA-256 in hexadecimal."""
+        found = self.rows_of("SELECT path FROM images WHERE digest = ?", [digest])
+        if not found:
+            raise ImageError(
+                f"run {self.run} has no such image", found=digest, expected="an image of its groups"
+            )
+        return os.fsdecode(found[0][0])
 
-    def make_words(self, progress: Progress = lambda done, total: None) -> None:
-        """Make the full-text index, unless it exists. A search makes it too.
+    def _images_of(self, outcomes: Sequence[Outcome]) -> dict[str, IndexedImage]:
+        shown = [outcome for outcome in outcomes if outcome.images]
+        held = self.store.answers.images(sorted({outcome.key for outcome in shown})) if shown else {}
+        sent = {digest for of_request in held.values() for digest in of_request}
+        images = {}
+        for path in {path for outcome in shown for path in outcome.images}:
+            found = self.rows_of("SELECT digest FROM images WHERE path = ?", [os.fsencode(path)])
+            digest = found[0][0] if found else ""
+            images[path] = IndexedImage(path, digest, is_sent=digest in sent)
+        return images
 
-        What a process adds, others need not add: an interrupted one is continued, and several share the work.
-        """
-        with self._words_made:
-            while (done := self._words.added()) < self.groups:
-                numbers = range(done + 1, min(done + WORDS_TOGETHER, self.groups) + 1)
-                texts = [searched_text(read_lines(lines)[0]) for lines in self.blocks.lines(numbers)]
-                self._words.add(done, texts)
-                progress(numbers[-1], self.groups)
+    def rows_of(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        with _opened(self.path) as connection:
+            return connection.execute(query, values).fetchall()
 
-    def _page(self, page: OrderedPage, chosen: int) -> GroupPage:
-        numbers = [self.numbers[rank] + 1 for rank in page.ranks]
-        return GroupPage(tuple(self.rows(numbers)), page.previous, page.next, chosen.bit_count())
+    def _bodies(self, columns: str, numbers: Iterable[int] | None) -> Iterator[Any]:
+        with _opened(self.path) as connection:
+            if numbers is None:
+                yield from connection.execute(f"SELECT {columns} FROM bodies ORDER BY number")
+                return
+            for number in numbers:
+                query = f"SELECT {columns} FROM bodies WHERE number = ?"
+                yield connection.execute(query, (number,)).fetchone()
+
+    def _beside(
+        self, column: str, found: _Where, number: int | None, limit: int, sign: str = ">", way: str = "ASC"
+    ) -> list[int]:
+        """The first groups after another one in an order, or before it; None for the first of all."""
+        condition, values = found
+        if number is not None:
+            condition = f"({column}, number) {sign} (?, ?) AND {condition}"
+            values = [self.place(number, column), number, *values]
+        query = (
+            f"SELECT number FROM groups WHERE {condition} ORDER BY {column} {way}, number {way} LIMIT {limit}"
+        )
+        return [number for (number,) in self.rows_of(query, values)]
+
+    def _count(self, found: _Where) -> int:
+        return int(self.rows_of(f"SELECT count(*) FROM groups WHERE {found.condition}", found.values)[0][0])
+
+    def _facet_counts(self, wanted: GroupFilter) -> dict[FacetName, int]:
+        condition, values = _where(wanted)
+        counted = f"SELECT kind, groups FROM kinds WHERE {condition}"
+        if wanted.search:
+            counted = f"SELECT kind, count(*) AS groups FROM groups WHERE {condition} GROUP BY kind"
+        summed = "SELECT field, label, value, sum(groups)"
+        query = f"{summed} FROM facets JOIN ({counted}) USING (kind) GROUP BY 1, 2, 3"
+        return {(field, label, value): groups for field, label, value, groups in self.rows_of(query, values)}
+
+    def _column(self, order: Order) -> str:
+        if order not in self.orders:
+            raise UserError(
+                "the groups of this run have no such order",
+                field="order",
+                found=order,
+                expected=" or ".join(self.orders),
+            )
+        return COLUMNS[order]
 
     def _check(self, number: int) -> None:
         if not 1 <= number <= self.groups:
@@ -193,79 +571,24 @@ class RunIndex:
                 expected=f"a number from 1 to {self.groups}",
             )
 
-    def _search(self, search: str) -> int:
-        self.make_words()
-        found = np.array(self._words.find(search), np.intp)
-        return set_of(np.asarray(self.ranks)[found], self.groups)
 
-    def _order(self, column: str) -> array[int]:
-        table = schema.orders.c
-        query = select(table[column]).where(table.index_id == self.id).order_by(table.block)
-        with self.store.database.core_read() as connection:
-            return integers_of_bytes(b"".join(map(bytes, connection.scalars(query))))
+class _Where(NamedTuple):
+    """A condition of SQL on groups, and its values."""
+
+    condition: str
+    values: Sequence[object]
 
 
-def _row(stored: StoredRow, number: int, rank: int) -> GroupRow:
-    facts = {name: getattr(stored, name) for name in GroupFacts.__struct_fields__}
-    image = IndexedImage(stored.image, stored.digest.hex()) if stored.image else None
-    return GroupRow(**facts, number=number, rank=rank, image=image, misfits=stored.misfits)
-
-
-# -- The groups that filters select, as sets of ranks, and how many each value of a filter would select
-
-KEPT_SETS = 128
-"""The sets of ranks that a process keeps, an eighth of a byte for each group."""
-
-
-class FilterSets:
-    """The sets of one index. Several threads may use it."""
-
-    def __init__(self, store: Store, index_id: int, groups: int, search: Callable[[str], int]) -> None:
-        self._store = store
-        self._id = index_id
-        self._groups = groups
-        self._facet = lru_cache(KEPT_SETS)(self._read_facet)
-        self._found = lru_cache(KEPT_SETS)(search)
-
-    def select(self, wanted: GroupFilter) -> int:
-        chosen = (1 << self._groups) - 1
-        for name in _conditions(wanted):
-            chosen &= self._facet(name)
-        return chosen & self._found(wanted.search) if wanted.search else chosen
-
-    def facets(self, wanted: GroupFilter) -> Facets:
-        listed: dict[tuple[str, str], list[str]] = {}
-        for field, label, value in self._listed:
-            listed.setdefault((field, label), []).append(value)
-        found = []
-        for field, label in sorted(listed, key=_facet_order):
-            others = self.select(_without(wanted, field, label))
-            counts = {
-                value: (others & self._facet((field, label, value))).bit_count()
-                for value in listed[field, label]
-            }
-            values = CHOICES.get(field) or sorted(counts, key=lambda value: (-counts[value], value))
-            shown = tuple(FacetValue(value, counts[value]) for value in values if value in counts)
-            found.append(Facet(field, shown, label))
-        return Facets(tuple(found), self.select(wanted).bit_count())
-
-    @cached_property
-    def _listed(self) -> list[FacetName]:
-        table = schema.facets.c
-        query = select(table.name).where(table.index_id == self._id, table.listed == 1)
-        with self._store.database.core_read() as connection:
-            names = connection.scalars(query).all()
-        return [msgspec.msgpack.decode(name, type=FacetName) for name in names]
-
-    def _read_facet(self, name: FacetName) -> int:
-        table = schema.facets.c
-        query = select(table.ranks).where(table.index_id == self._id, table.key == facet_key(name))
-        with self._store.database.core_read() as connection:
-            body = connection.scalar(query)
-        if body is None:
-            return 0
-        with reading(self._store.name, "index_facets", self._id):
-            return decode_ranks(bytes(body), self._groups)
+def _where(wanted: GroupFilter) -> _Where:
+    parts: list[str] = []
+    values: list[object] = []
+    for name in _conditions(wanted):
+        parts.append("kind IN (SELECT kind FROM facets WHERE field = ? AND label = ? AND value = ?)")
+        values += name
+    if wanted.search:
+        parts.append("number IN (SELECT rowid FROM words WHERE words MATCH ?)")
+        values.append(matched_words(wanted.search))
+    return _Where(" AND ".join(parts) or "TRUE", values)
 
 
 def _conditions(wanted: GroupFilter) -> Iterator[FacetName]:
@@ -280,125 +603,72 @@ def _conditions(wanted: GroupFilter) -> Iterator[FacetName]:
 def _without(wanted: GroupFilter, field: str, label: str) -> GroupFilter:
     if field == "label":
         others = tuple(condition for condition in wanted.labels if condition[0] != label)
-        return msgspec.structs.replace(wanted, labels=others)
-    return msgspec.structs.replace(wanted, **{field: None})
+        return replace(wanted, labels=others)
+    return replace(wanted, **{field: None})
 
 
-def _facet_order(name: tuple[str, str]) -> tuple[int, str]:
-    field, label = name
-    return (list(CHOICES).index(field) if field in CHOICES else len(CHOICES), label)
+# -- Comparisons of two runs
 
 
-# -- Full-text search over question, prompt, context and responses: FTS5 in SQLite, a GIN index in
-#    PostgreSQL
+class ListedChange(NamedTuple):
+    """A group of a list of changes: its numbers in both runs, and what became of it."""
 
-MOST_CHARACTERS = 200_000
-"""Of longer texts of a group, the beginning can be found; PostgreSQL accepts less than a megabyte."""
-
-MOST_LETTERS = 200
-"""The most characters of a word; what follows is ignored."""
-
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
+    list: ChangeList
+    base: int
+    other: int
+    change: Change
 
 
-def words_of(text: str) -> set[str]:
-    """Divide a text into words.
+class ComparedRuns:
+    """A comparison of two indexed runs."""
 
-    >>> sorted(words_of("The café's CAFE, 図書館-2"))
-    ['2', 'cafe', 's', 'the', '図', '書', '館']
-    """
-    if not text.isascii():
-        plain = unicodedata.normalize("NFKD", text.casefold())
-        text = "".join(letter for letter in plain if not unicodedata.combining(letter))
-        text = unicodedata.normalize("NFC", text)
-    return {word[:MOST_LETTERS] for word in _WORD.findall(text.casefold())}
+    def __init__(self, base: RunIndex, other: RunIndex, path: Path, summary: RunComparison) -> None:
+        self.summary = summary
+        self._base, self._other, self._path = base, other, path
 
-
-def searched_text(outcomes: Iterable[Outcome]) -> str:
-    texts = dict.fromkeys(
-        text
-        for one in outcomes
-        for text in (one.sample, one.question, one.context, one.response, one.prompt, *one.options)
-    )
-    return "\n".join(texts)[:MOST_CHARACTERS]
-
-
-class TextIndex:
-    """The words of the groups of one index. The number of a group is its position in the run, from 0."""
-
-    def __init__(self, database: Database, index_id: int) -> None:
-        self._database = database
-        self._id = index_id
-        self._sqlite_table = f"{WORDS}_{index_id}"
-
-    def added(self) -> int:
-        """Count the groups whose words were added; they are added in the order of their numbers."""
-        with self._database.core_read() as connection:
-            table = self._sqlite_table if connection.dialect.name == "sqlite" else WORDS
-            return self._added(connection) if table in existing(connection) else 0
-
-    def add(self, first: int, texts: Sequence[str]) -> None:
-        """Add groups, unless another process added them meanwhile."""
-        numbered = [(number, sorted(words_of(text))) for number, text in enumerate(texts, start=first)]
-        with self._database.core_write() as connection:
-            self._create(connection)
-            there = self._added(connection)
-            self._insert(connection, [row for row in numbered if row[0] >= there])
-
-    def find(self, search: str) -> list[int]:
-        """Find the numbers of the groups with all words of a search; none for a search without a word."""
-        words = sorted(words_of(search))
-        if not words:
-            return []
-        with self._database.core_read() as connection:
-            if connection.dialect.name == "sqlite":
-                table = self._sqlite_table
-                query = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid"
-                values: tuple[object, ...] = (" ".join(f'"{word}"' for word in words),)
-            else:
-                query = (
-                    f"SELECT number FROM {WORDS} WHERE words @@ %s::tsquery AND index_id = %s ORDER BY number"
-                )
-                values = (" & ".join(f"'{word}'" for word in words), self._id)
-            rows = connection.exec_driver_sql(
-                query, values
-            ).cursor.fetchall()  # `scalars` takes twice as long.
-            return [number for (number,) in rows]
-
-    def _create(self, connection: Connection) -> None:
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql(
-                f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._sqlite_table} USING "
-                "fts5(words, content='', detail=none, tokenize='ascii')"
-            )
-            return
-        # One process at a time, also while the table does not exist yet.
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (WORDS,))
-        connection.exec_driver_sql(
-            f"CREATE TABLE IF NOT EXISTS {WORDS} (index_id bigint NOT NULL, number bigint NOT NULL, "
-            "words tsvector NOT NULL, PRIMARY KEY (index_id, number))"
+    def page(
+        self, name: ChangeList, wanted: GroupFilter = EVERY, after: int | None = None, limit: int = PAGE
+    ) -> ChangePage:
+        """Read a page of the groups behind a number, after `next` of the page before; None for the first."""
+        condition = "list = ?"
+        values: list[object] = [name]
+        if wanted != EVERY:
+            condition += " AND number IN (SELECT value FROM json_each(?))"
+            values.append(msgspec.json.encode(self._other.numbers_of(wanted)).decode())
+        with _opened(self._path) as connection:
+            total = connection.execute(f"SELECT count(*) FROM changed WHERE {condition}", values).fetchone()[
+                0
+            ]
+            if after is not None:
+                condition += " AND (information, number) > (?, ?)"
+                values += [self._other.place(after), after]
+            query = f"SELECT base, number, change FROM changed WHERE {condition}"
+            paged = f"{query} ORDER BY information, number LIMIT {limit + 1}"
+            found = connection.execute(paged, values).fetchall()
+        shown = found[:limit]
+        sides = [
+            index.details(index.rows([numbers[place] for numbers in shown]))
+            for place, index in enumerate((self._base, self._other))
+        ]
+        rows = tuple(
+            ChangedGroup(one[2], *pair) for one, pair in zip(shown, zip(*sides, strict=True), strict=True)
         )
-        connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {WORDS}_by_word ON {WORDS} USING gin (words)")
+        return ChangePage(rows, shown[-1][1] if len(found) > limit else None, total)
 
-    def _added(self, connection: Connection) -> int:
-        if connection.dialect.name == "sqlite":
-            # FTS5 keeps a row here for each row of the virtual table.
-            query = f"SELECT max(id) FROM {self._sqlite_table}_docsize"
-            last = connection.exec_driver_sql(query).scalar()
-        else:
-            query = f"SELECT max(number) FROM {WORDS} WHERE index_id = %s"
-            last = connection.exec_driver_sql(query, (self._id,)).scalar()
-        return 0 if last is None else int(last) + 1
 
-    def _insert(self, connection: Connection, numbered: Sequence[tuple[int, list[str]]]) -> None:
-        if not numbered:
-            return
-        if connection.dialect.name == "sqlite":
-            statement = f"INSERT INTO {self._sqlite_table} (rowid, words) VALUES (?, ?)"
-            rows: list[tuple[object, ...]] = [(number, " ".join(words)) for number, words in numbered]
-        else:
-            values = "(%s, %s, array_to_tsvector(%s::text[]))"
-            statement = f"INSERT INTO {WORDS} (index_id, number, words) VALUES {values}"
-            rows = [(self._id, number, words) for number, words in numbered]
-        connection.exec_driver_sql(statement, rows)
+def write_comparison(
+    path: Path, summary: RunComparison, other: RunIndex, changes: Iterable[ListedChange]
+) -> None:
+    """Write a comparison: the numbers, and the groups behind each of them."""
+    file = _NewFile(path, _COMPARISON_TABLES)
+    try:
+        information = dict(other.rows_of("SELECT number, information FROM groups"))
+        with file.errors():
+            file.connection.executemany(
+                "INSERT INTO changed VALUES (?, ?, ?, ?, ?)",
+                ((one.list, information[one.other], one.other, one.base, one.change) for one in changes),
+            )
+        file.finish(summary)
+    except BaseException:
+        file.abandon()
+        raise

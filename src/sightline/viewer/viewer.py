@@ -113,7 +113,7 @@ class Builds:
 
     def compared(self, base: int, other: int) -> IndexState:
         """Say whether the comparison of two indexed runs can be read; an absent one is made."""
-        if self._index.comparisons.find(base, other) is not None:
+        if self._index.comparison(base, other) is not None:
             return IndexState("ready")
         if error := self._errors.get((base, other)):
             return IndexState("failed", error=error)
@@ -134,7 +134,7 @@ class Builds:
                 if len(job) == 1:
                     self._index.build(*job)
                 else:
-                    self._index.comparisons.build(*job)
+                    self._index.compare(*job)
             except Exception as error:  # Its page shows the reason.
                 self._errors[job] = str(error)
             finally:
@@ -192,13 +192,13 @@ def shown_images(viewer: Viewer, run: int, *, small: bool = False) -> ImageSourc
 
 def image(viewer: Viewer, request: Request) -> Response:
     run, digest = request.path_params["run"], request.path_params["digest"]
-    found = viewer.index.images(run).content(viewer.index.open(run).images.path(digest), digest)
+    found = viewer.index.images(run).content(viewer.index.open(run).image_path(digest), digest)
     return Response(found.body, media_type=found.media_type, headers={"cache-control": KEPT})
 
 
 def thumbnail(viewer: Viewer, request: Request) -> Response:
     run, digest = request.path_params["run"], request.path_params["digest"]
-    body = viewer.index.images(run).thumbnail(viewer.index.open(run).images.path(digest), digest)
+    body = viewer.index.images(run).thumbnail(viewer.index.open(run).image_path(digest), digest)
     return Response(body, media_type="image/webp", headers={"cache-control": KEPT})
 
 

@@ -11,8 +11,9 @@ from sightline.evaluation.compare import compare_runs
 from sightline.metrics.flips import LISTS, GroupChange, count_changes, group_changes
 from sightline.reporting.comparison import comparison_notes
 from sightline.store.store import Store
-from sightline.viewer.index import ComparedRuns, OutcomeIndex
+from sightline.viewer.index import OutcomeIndex
 from sightline.viewer.index_types import ChangedGroup, ChangeList, GroupFilter
+from sightline.viewer.run_index import ComparedRuns
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def index(store: Store, run_groups: RunGroups) -> OutcomeIndex:
     found = OutcomeIndex(store)
     for run in (1, 2):
         found.build(run)
-    found.comparisons.build(1, 2)
+    found.compare(1, 2)
     return found
 
 
@@ -49,8 +50,9 @@ def test_each_list_holds_the_groups_behind_its_number(index: OutcomeIndex, store
         assert len(listed) == len(expected) == summary.lists[name]
         assert {one.other.row.sample for one in listed} == expected
         assert all(one.base.row.sample == one.other.row.sample for one in listed)
-        ranks = [one.other.row.rank for one in listed]
-        assert ranks == sorted(ranks)
+        places = {row.number: place for place, row in enumerate(index.open(2).page(limit=150).rows)}
+        ordered = [places[one.other.row.number] for one in listed]
+        assert ordered == sorted(ordered)
 
 
 @pytest.mark.slow
@@ -73,13 +75,15 @@ def test_the_changes_by_label_add_up(index: OutcomeIndex, store: Store) -> None:
 
 @pytest.mark.slow
 def test_only_runs_that_were_compared_have_a_comparison(index: OutcomeIndex) -> None:
-    assert index.comparisons.find(2, 1) is None
-    made = index.comparisons.build(2, 1)
-    assert index.comparisons.find(2, 1) is made
+    assert index.comparison(2, 1) is None
+    made = index.compare(2, 1)
+    found = index.comparison(2, 1)
+    assert found is not None
+    assert found.summary == made.summary
 
 
 def compared(index: OutcomeIndex) -> ComparedRuns:
-    found = index.comparisons.find(1, 2)
+    found = index.comparison(1, 2)
     assert found is not None
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sightline.types import Group, Outcome, Usage, Verdict, VerdictName
-from sightline.viewer.index_builder import group_entry
+from sightline.viewer.index_entry import group_entry
 
 
 def outcome(variant: str, verdict: VerdictName) -> Outcome:
@@ -56,7 +56,7 @@ def pair(first: VerdictName, second: VerdictName, same_meaning: VerdictName = "w
 def test_a_pair_with_an_open_verdict_is_undecided_and_not_none_right(
     first: VerdictName, second: VerdictName, share: str
 ) -> None:
-    entry = group_entry(pair(first, second), [])
+    entry = group_entry(pair(first, second), [], 1, {})
     assert entry.row.right == share
     assert ("right", "", share) in entry.facets
 
@@ -68,18 +68,18 @@ def test_a_pair_with_an_open_verdict_is_undecided_and_not_none_right(
 def test_a_pair_is_consistent_only_if_the_comparison_of_its_answers_is_decided(
     same_meaning: VerdictName, consistency: str
 ) -> None:
-    assert group_entry(pair("right", "right", same_meaning), []).row.consistency == consistency
+    assert group_entry(pair("right", "right", same_meaning), [], 1, {}).row.consistency == consistency
 
 
 def test_a_pair_with_a_missing_answer_is_undecided_and_not_consistent() -> None:
-    assert group_entry(pair("right", "error"), []).row.consistency == "undecided"
+    assert group_entry(pair("right", "error"), [], 1, {}).row.consistency == "undecided"
 
 
 def test_a_single_answer_is_neither_consistent_nor_undecided() -> None:
     alone = Group(id="001", draw=0, cluster="", outcomes=(outcome("none", "right"),))
-    assert group_entry(alone, []).row.consistency is None
+    assert group_entry(alone, [], 1, {}).row.consistency is None
 
 
 def test_right_and_wrong_answers_are_some_right_whatever_a_third_verdict_is() -> None:
     three = outcome("r1", "right"), outcome("r2", "wrong"), outcome("r3", "undecided")
-    assert group_entry(Group(id="001", draw=0, cluster="", outcomes=three), []).row.right == "some"
+    assert group_entry(Group(id="001", draw=0, cluster="", outcomes=three), [], 1, {}).row.right == "some"

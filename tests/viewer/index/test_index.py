@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import math
+import os
 import re
-from array import array
+import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from itertools import combinations, pairwise, product
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.viewer.index.conftest import RunGroups
+from tests.viewer.index.conftest import RunGroups, write_lines
 
-from sightline.errors import UserError
+import sightline
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.result import recompute
 from sightline.scoring.chosen import chosen_option
-from sightline.store import schema
 from sightline.store.store import Store
 from sightline.types import Group, Outcome
 from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_types import CHOICES, GroupFilter, Order, filter_of, stored_orders
+from sightline.viewer.index_types import CHOICES, GroupFilter, Order, filter_of
 
 filters = st.builds(
     GroupFilter,
@@ -189,10 +189,24 @@ def test_an_order_that_was_not_measured_is_not_offered(
         index.page(order="similarity")
 
 
-def test_the_least_similar_groups_come_first_and_those_without_a_similarity_last() -> None:
-    ranks, words = array("I", [3, 0, 2, 1]), array("I", [5, 5, 5, 5])
-    found = stored_orders(ranks, words, array("d", [0.9, math.nan, 0.2, 0.9]))
-    assert {name: order.tolist() for name, order in found.items()} == {"similarity": [2, 3, 1, 0]}
+def test_the_least_similar_groups_come_first_and_those_without_a_similarity_last(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        {"group": f"g{number}", "variant": "v", "prompt": "p", "references": ["a"]} for number in range(4)
+    ]
+    data = write_lines(tmp_path / "groups.jsonl", lines)
+    sightline.run(f"groups:{data}", model="baseline/chance", store=sqlite_url)
+    measured = iter([0.9, None, 0.2, 0.9])
+    monkeypatch.setattr("sightline.viewer.index_entry._least_similarity", lambda group: next(measured))
+    store = Store.open(sqlite_url)
+    OutcomeIndex(store).build(1)
+    index = OutcomeIndex(store).open(1)
+    assert index.orders == ("informative", "data", "similarity")
+    pages = [index.page(order="similarity", after=after, limit=2) for after in (None, 1)]
+    assert [[row.number for row in page.rows] for page in pages] == [[3, 1], [4, 2]]
+    assert [page.next for page in pages] == [1, None]
+    store.close()
 
 
 @pytest.mark.slow
@@ -285,7 +299,7 @@ def test_an_index_is_ready_until_an_answer_that_was_missing_arrives(
     assert index.state(1).step == "stale"
     index.build(1)
     assert index.state(1).step == "ready"
-    assert len(index_ids(store)) == 1
+    assert files(store) == ["1.db"]
 
 
 @pytest.fixture
@@ -302,9 +316,8 @@ def answer_one(store: Store) -> Callable[[], None]:
     return add
 
 
-def index_ids(store: Store) -> list[int]:
-    with store.database.core_read() as connection:
-        return list(connection.scalars(schema.indexes.select().with_only_columns(schema.indexes.c.id)))
+def files(store: Store) -> list[str]:
+    return [file.name for file in store.database.index_folder.iterdir()]
 
 
 @pytest.mark.slow
@@ -318,23 +331,63 @@ def test_an_interrupted_build_leaves_nothing_and_the_next_one_succeeds(store: St
 
     with pytest.raises(KeyboardInterrupt):
         index.build(1, interrupt)
-    assert index_ids(store) == []
+    assert files(store) == []
     index.build(1)
     assert index.open(1).page().total == 150
 
 
 @pytest.mark.slow
-def test_a_dropped_index_is_built_again(store: Store) -> None:
+def test_what_a_killed_process_left_is_dropped_after_an_hour(store: Store) -> None:
     index = OutcomeIndex(store)
     index.build(1)
-    index.open(1).page(GroupFilter(search="plum"))
-    with store.database.core_write() as connection:
-        schema.drop_tables(connection)
-        assert schema.existing(connection) == []
+    folder = store.database.index_folder
+    new, old = folder / "2.db.a.new", folder / "2.db.b.new"
+    for file in (new, old):
+        file.touch()
+    os.utime(old, (time.time() - 4000,) * 2)
+    (folder / "1.db").unlink()
+    index.build(1)
+    assert sorted(files(store)) == ["1.db", "2.db.a.new"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", [b"", b"no index", b"SQLite format 3\0" + bytes(5000)])
+def test_an_index_that_cannot_be_read_is_absent_and_built_again(content: bytes, store: Store) -> None:
+    OutcomeIndex(store).build(1)
+    (store.database.index_folder / "1.db").write_bytes(content)
     again = OutcomeIndex(store)
     assert again.state(1).step == "absent"
     again.build(1)
     assert again.open(1).page().total == 150
+
+
+@pytest.mark.slow
+def test_an_index_that_is_damaged_inside_names_its_file_and_the_remedy(store: Store) -> None:
+    index = OutcomeIndex(store)
+    index.build(1)
+    file = store.database.index_folder / "1.db"
+    content = bytearray(file.read_bytes())
+    quarter = len(content) // 4
+    content[quarter : 2 * quarter] = bytes(quarter)
+    file.write_bytes(content)
+    with pytest.raises(EnvironmentFailedError, match=r"1\.db: the index cannot be read .*delete this file"):
+        list(index.open(1).lines())
+
+
+@pytest.mark.slow
+def test_the_index_of_another_store_that_was_at_this_place_is_not_shown(
+    store: Store, tmp_path: Path, run_groups: RunGroups
+) -> None:
+    OutcomeIndex(store).build(1)
+    store.runs.drop(1)
+    with store.database.core_write() as connection:
+        connection.exec_driver_sql("DELETE FROM runs")
+        if store.database.is_file:
+            connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'runs'")
+        else:
+            connection.exec_driver_sql("ALTER SEQUENCE runs_id_seq RESTART")
+    assert run_groups(seed=3) == 1
+    assert OutcomeIndex(store).state(1).step == "absent"
 
 
 @pytest.mark.slow
@@ -348,42 +401,3 @@ def test_two_runs_have_indexes_of_their_own(store: Store, run_groups: RunGroups)
         expected = sum(fulfils(one, wanted) for one in judged_groups(store, run))
         assert index.open(run).page(wanted).total == expected
     assert [one.groups for one in index.runs()] == [150, 150]
-
-
-@pytest.mark.slow
-def test_the_first_search_makes_the_words_once_and_reports_its_progress(store: Store) -> None:
-    index = OutcomeIndex(store)
-    index.build(1)
-    run = index.open(1)
-    steps: list[tuple[int, int]] = []
-    run.make_words(lambda done, total: steps.append((done, total)))
-    assert steps[-1] == (150, 150)
-    run.make_words(lambda done, total: steps.clear())
-    assert steps
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("others_share", [0.0, 0.3, 1.0])
-def test_words_that_two_processes_make_at_once_or_one_continues_find_the_same_groups(
-    others_share: float, store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sightline.viewer.run_index.WORDS_TOGETHER", 20)
-    OutcomeIndex(store).build(1)
-    run, second = OutcomeIndex(store).open(1), Store.open(store_url)
-    other = OutcomeIndex(second).open(1)
-
-    def stop(done: int, total: int) -> None:
-        if done >= others_share * total:
-            raise KeyboardInterrupt
-
-    def meanwhile(done: int, total: int) -> None:
-        if done == 20:
-            with suppress(KeyboardInterrupt):
-                other.make_words(stop)
-
-    run.make_words(meanwhile)
-    for word in ("plum", "cafe", "149"):
-        wanted = GroupFilter(search=word)
-        expected = sum(fulfils(one, wanted) for one in judged_groups(store, 1))
-        assert run.page(wanted).total == other.page(wanted).total == expected
-    second.close()

@@ -37,7 +37,7 @@ def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:
         )
         assert opened.open(run).group(number) == replace(original_group, images=unsent)
     image = opened.open(run).group(1).images[0][0]
-    assert opened.open(run).images.path(image.digest) == image.path
+    assert opened.open(run).image_path(image.digest) == image.path
     shown = [
         index.images(number).content(image.path, image.digest)
         for index, number in ((opened, run), (original, 1))
@@ -73,7 +73,6 @@ def test_replayed_answers_show_the_images_of_the_data_folder_and_say_that_none_w
 
 def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "s.db"))
-    OutcomeIndex(store)
     with pytest.raises(UserError, match="nor a results folder"):
         import_results(store, tmp_path)
     assert store.runs.all() == []

@@ -38,7 +38,6 @@ def detail(
     shown = tuple(tuple(map(IndexedImage, paths)) for paths in images) or ((),) * len(outcomes)
     fields: dict[str, Any] = {
         "number": 1,
-        "rank": 0,
         "sample": outcomes[0].sample,
         "draw": 0,
         "pooled": "",
