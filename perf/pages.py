@@ -23,7 +23,7 @@ from random import Random
 from statistics import median, quantiles
 from urllib.parse import urlsplit
 
-from growth import SUBJECTS, VARIANTS
+from growth import SUBJECTS
 from report import Report, new_parser
 from sightline.store.store import Store
 from sightline.viewer.index import OutcomeIndex
@@ -91,7 +91,8 @@ def measure_pages(size: int, folder: Path, report: Report) -> None:
         report: Gets the table.
     """
     store = Store.open(str(folder / "s.db"))
-    addresses = _addresses(OutcomeIndex(store), size // VARIANTS)
+    index = OutcomeIndex(store)
+    addresses = _addresses(index, index.open(BASE).groups)
     store.close()
     title = f"Pages of {size:,} probes"
     report.table(title, "page", "first visit", "median", "p95", "processor", "KB")

@@ -116,7 +116,7 @@ def test_a_group_shows_every_answer_with_its_context_and_leads_to_its_neighbours
         ("/runs/1/groups?right=maybe", 400),
         ("/runs/1/groups?after=x", 400),
         ("/runs/1/groups?order=similarity", 400),
-        ("/runs/1/groups?after=99999999999999", 200),
+        ("/runs/1/groups?after=99999999999999", 404),
         ("/runs/x", 404),
         ("/runs/99999999999999999999999", 404),
     ],

@@ -508,12 +508,14 @@ class RunIndex:
         shown = [outcome for outcome in outcomes if outcome.images]
         held = self.store.answers.images(sorted({outcome.key for outcome in shown})) if shown else {}
         sent = {digest for of_request in held.values() for digest in of_request}
-        images = {}
-        for path in {path for outcome in shown for path in outcome.images}:
-            found = self.rows_of("SELECT digest FROM images WHERE path = ?", [os.fsencode(path)])
-            digest = found[0][0] if found else ""
-            images[path] = IndexedImage(path, digest, is_sent=digest in sent)
-        return images
+        paths = sorted({path for outcome in shown for path in outcome.images})
+        query = f"SELECT path, digest FROM images WHERE path IN ({', '.join('?' * len(paths))})"
+        found = self.rows_of(query, list(map(os.fsencode, paths)))
+        digests = {os.fsdecode(path): digest for path, digest in found}
+        return {
+            path: IndexedImage(path, digests.get(path, ""), is_sent=digests.get(path) in sent)
+            for path in paths
+        }
 
     def rows_of(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         with _opened(self.path) as connection:
