@@ -16,17 +16,14 @@ from PIL import Image
 from sightline.builders.curate import (
     CurationOptions,
     Funnel,
-    ImageStatus,
     count_words,
     curate,
-    near_duplicate_lines,
-    start_funnel,
     without_false_words,
 )
 from sightline.builders.folder import read_manifest
 from sightline.builders.near_duplicates import DISTANCE
 from sightline.builders.review_lists import Mark
-from sightline.builders.sources import CheckedImages, check_images, images_in
+from sightline.builders.sources import check_images, images_in
 from sightline.cli.build_questions import REASONS
 from sightline.cli.main import main
 from sightline.images import BadImage
@@ -264,38 +261,6 @@ def test_humans_receive_a_list_and_their_marks_are_the_last_step(raw: Path, caps
     assert {path.name for path in Path("out/images").iterdir()} == {"more-wide-large.jpg", "sign-2.png"}
 
 
-def test_near_duplicates_are_drawn_side_by_side(raw: Path, capsys: Capture) -> None:
-    assert command(raw, "--preview", "near-duplicates.png") == 0
-    with Image.open("near-duplicates.png") as sheet:
-        assert sheet.width > sheet.height > 240
-    for path in (raw / "more").iterdir():
-        path.unlink()
-    assert command(raw, "--preview", "none.png") == 0
-    assert "there are no near-duplicates" in capsys.readouterr().err
-    assert not Path("none.png").exists()
-
-
-def test_the_most_distant_near_duplicates_come_first(tmp_path: Path) -> None:
-    digest = "0" * 64
-    names = {"near": 2, "far": 40, "middle": 20, "alone": 30}
-    files = {
-        name: ImageFile(str(tmp_path / name), digest, "PNG", 9, 9, (1, 1))
-        for name in [*names, "kept", "other"]
-    }
-    funnel = start_funnel(CheckedImages(files, {}), {})
-    like = {name: "other" if name == "alone" else "kept" for name in names}
-    funnel = funnel.drop(
-        "near_duplicate",
-        [(name, ImageStatus(like=like[name], distance=apart)) for name, apart in names.items()],
-    )
-    lines = [(line.group, line.variant) for line in near_duplicate_lines(funnel, 8)]
-    assert lines == [
-        ("kept", "original"), ("kept", "far"), ("kept", "middle"), ("kept", "near"),
-        ("other", "original"), ("other", "alone"),
-    ]  # fmt: skip
-    assert {line.group for line in near_duplicate_lines(funnel, 1)} == {"kept"}
-
-
 def test_the_output_folder_cannot_contain_the_input(raw: Path, capsys: Capture) -> None:
     assert command(raw, "--out", "out") == 0
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
@@ -315,7 +280,6 @@ def test_the_output_folder_cannot_contain_the_input(raw: Path, capsys: Capture) 
         (["raw", "--out", "raw/out"], "is inside the image folder"),
         (["raw", "--write", "gone/list.csv"], "no such folder"),
         (["raw", "--human", "gone.csv"], "cannot be read"),
-        (["raw", "--preview", "sheet.jpg"], "ends in .png"),
         (["gone"], "no such folder or file"),
     ],
 )

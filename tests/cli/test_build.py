@@ -107,11 +107,6 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "perturbation unknown": (["build", "perturb", "{photos}", "--kind", "jepg", "--out", "{out}"], "'jpeg'?"),
     "limit": ([*JPEG, "--limit", "0"], "--limit leaves nothing"),
     "processes": ([*JPEG, "--processes", "0"], "--processes is"),
-    "preview": ([*JPEG, "--preview", "s.jpg"], "ends in .png"),
-    "preview of nowhere": (
-        [*JPEG, "--preview", "{out}/x/s.png"],
-        "there is no such folder",
-    ),
     "nothing asked": ([*JPEG, "--prompt", " "], "has no question"),
     "no question to fill in": (
         [*JPEG, "--prompt", "Say: {{question}}"],
@@ -262,13 +257,6 @@ def test_the_questions_of_a_table_become_prompts(tmp_path: Path, photos: Path) -
         ("How many?", ("two", "2")),
         ("Where?", ()),
     ]
-
-
-def test_a_preview_is_written_if_requested(tmp_path: Path, photos: Path) -> None:
-    for place in (tmp_path / "sheet.png", tmp_path / "out" / "sheet.png"):
-        assert perturb(photos, tmp_path / "out", "--preview", str(place)) == 0
-        with Image.open(place) as image:
-            assert max(image.size) <= 4000
 
 
 # --- ends before the end

@@ -79,7 +79,7 @@ def complete(request: pytest.FixtureRequest, tmp_path: Path) -> Complete:
     [
         ("sightline run codis --decide ", ["first", "majority"]),
         ("sightline run con", ["contextual"]),
-        ("sightline build restyle --pre", ["--preview"]),
+        ("sightline build restyle --pro", ["--processes"]),
     ],
 )
 def test_a_shell_completes_commands_options_choices_and_benchmarks(

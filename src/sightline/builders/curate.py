@@ -32,7 +32,6 @@ from sightline.builders.run import Execution
 from sightline.builders.sources import CheckedImages, ids_of
 from sightline.errors import UserError
 from sightline.formats.files import json_digest
-from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
 from sightline.metrics.agreement import majority
 from sightline.models.ocr import Reader, Word
@@ -113,23 +112,6 @@ def review_columns(funnel: Funnel) -> dict[str, dict[str, str]]:
         text = "" if status.text is None else f"{status.text:.3f}"
         columns[file.digest] = {"image": file.path, "words": words, "text": text}
     return columns
-
-
-def near_duplicate_lines(funnel: Funnel, limit: int) -> list[GroupLine]:
-    """Kept images with their dropped near-duplicates, a group each, for a preview sheet."""
-    groups: dict[str, list[tuple[int, str]]] = {}
-    for name, status in funnel.statuses.items():
-        if status.distance is not None:
-            groups.setdefault(status.like, []).append((status.distance, name))
-    files = funnel.gallery.files
-    lines = []
-    for kept in sorted(groups, key=lambda kept: -max(groups[kept])[0])[:limit]:
-        lines.append(GroupLine(kept, ORIGINAL, (files[kept].path,), ""))
-        lines += [
-            GroupLine(kept, name, (files[name].path,), "", labels={"distance": str(distance)})
-            for distance, name in sorted(groups[kept], reverse=True)
-        ]
-    return lines
 
 
 def curation_report(funnel: Funnel) -> dict[str, Any]:

@@ -45,7 +45,6 @@ from sightline.builders.replies import (
 from sightline.builders.sources import CheckedImages, ids_of
 from sightline.engine.client import ModelClient
 from sightline.errors import UserError
-from sightline.formats.groups import GroupLine
 from sightline.formats.tables import csv_bytes
 from sightline.images import BadImage, inspect_image
 from sightline.scoring.non_answers import is_refusal
@@ -197,14 +196,6 @@ def write_instructions(
     )
     images = {paths[name]: job.images[name] for name in pairs}
     return write_folder(out, job.identity, contents, images, manifest=manifest, force=force)
-
-
-def preview_lines(job: SynthesisJob, results: Mapping[str, ReplyResult[InstructionPair]]) -> list[GroupLine]:
-    return [
-        GroupLine(name, "synthetic", (job.images[name].path,), pair.instruction, references=(pair.response,))
-        for name, result in results.items()
-        if (pair := result.value) is not None
-    ]
 
 
 def _prompt() -> Mapping[str, Any]:

@@ -21,14 +21,14 @@ SUBCOMMANDS = {
 }
 
 EXAMPLE = """example:
-  sightline build restyle photos --out restyled --preview sheet.png
+  sightline build restyle photos --out restyled
   sightline build SUBCOMMAND --help
 
 A built folder holds groups.jsonl, images/ and manifest.json. Evaluate what rephrase, restyle and mask build
 with `sightline run mmr3:rephrasing`, `mmr3:restyling` or `mmr3:context --data FOLDER`, and any other groups
-with `sightline run groups:FOLDER`. caption and read write a file;
-equivalence measures; curate, synthesize and split make your own data sets. What humans write, verify, rate
-and compare is in projects of `sightline annotate`.
+with `sightline run groups:FOLDER`. `sightline serve --data FOLDER` shows the groups. caption and read write
+a file; equivalence measures; curate, synthesize and split make your own data sets. What humans write,
+verify, rate and compare is in projects of `sightline annotate`.
 """
 
 

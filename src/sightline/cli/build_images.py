@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # -- `sightline build perturb`: applies a perturbation to images: crop, jpeg, rotate, blur, or a plugin's
 
 PERTURB_EXAMPLE = """examples:
-  sightline build perturb photos --kind jpeg --out compressed --preview sheet.png
+  sightline build perturb photos --kind jpeg --out compressed
   sightline build perturb questions.csv --images photos --kind mirror --plugin mirror.py --out mirrored
 
 mirror.py, a perturbation of your own; the labels of a variant become subsets of the metrics:
@@ -274,7 +274,7 @@ def _file_digest(path: Path) -> dict[str, str]:
 # -- `sightline build restyle`: repaints images in the styles of MM-R3, or in your own styles
 
 RESTYLE_EXAMPLE = """examples:
-  sightline build restyle indoor/Images --out restyled --preview sheet.png
+  sightline build restyle indoor/Images --out restyled
   sightline build restyle train.csv --images landmarks --labels train_label_to_category.csv --out restyled
   sightline build restyle photos --size original,224,640,1024 --out sizes
   sightline build restyle photos --style candy --style my/waves.pth --out two

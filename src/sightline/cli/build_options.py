@@ -52,19 +52,14 @@ def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: b
         metavar="DIR",
         help="built folder; drop sources whose image it uses; may repeat",
     )
-    add_output(group, preview="draw some groups on one sheet")
+    add_output(group)
 
 
 def add_limit(group: ArgumentGroup, what: str) -> None:
     group.add_argument("--limit", type=int, metavar="N", help=f"use only the first N {what}")
 
 
-def add_output(
-    group: ArgumentGroup, *, preview: str | None = None, force: str = "replace a folder with other settings"
-) -> None:
-    """Add --preview with its help, unless that is None, and --force and --quiet."""
-    if preview is not None:
-        group.add_argument("--preview", metavar="FILE.png", help=preview)
+def add_output(group: ArgumentGroup, *, force: str = "replace a folder with other settings") -> None:
     group.add_argument("--force", action="store_true", help=force)
     add_quiet(group)
 
@@ -141,19 +136,6 @@ def limited(sources: Sequence[T], options: argparse.Namespace) -> Sequence[T]:
     return sources[: options.limit]
 
 
-def preview_path(options: argparse.Namespace) -> Path | None:
-    if options.preview is None:
-        return None
-    path = Path(options.preview)
-    if path.suffix.lower() != ".png" or path.is_dir():
-        raise UserError("is not a file for --preview", file=path, expected="a file that ends in .png")
-    # The sheet may lie in the folder that is built, which need not exist yet.
-    out = Path(options.out).absolute() if options.out else None
-    if not path.parent.is_dir() and path.parent.absolute() != out:
-        raise UserError("there is no such folder", file=path.parent, expected="an existing one for --preview")
-    return path
-
-
 def make(
     options: argparse.Namespace,
     sources: Sequence[SourceItem],
@@ -161,7 +143,7 @@ def make(
     spec: BuildSpec,
     processes: int | None = None,
 ) -> int:
-    """Build a folder as the shared options say, print the result, draw the sheet.
+    """Build a folder as the shared options say, and print the result.
 
     `processes` is the default of --processes; None means one per core.
     """
@@ -169,7 +151,6 @@ def make(
 
     from sightline.builders.run import build
 
-    sheet = preview_path(options)
     execution = _execution(options, processes or os.cpu_count() or 1)
     manifest = build(
         limited(sources, options),
@@ -186,7 +167,6 @@ def make(
     if not any(source.references for source in sources):
         print_note(f"none of the {len(sources):,} sources has a reference: acc and s_gt will have no value")
     print_built(manifest, Path(options.out))
-    draw_sheet(Path(options.out), sheet, options.seed)
     return 0
 
 
@@ -243,20 +223,3 @@ def print_by_reason(left_out: Mapping[str, str]) -> None:
     """Print on standard error what was left out, a line for each reason."""
     for why, names in by_reason(left_out.items()).items():
         print_note(f"  {why}: {some_of(names, PRINTED_NAMES)}")
-
-
-def draw_sheet(out: Path, sheet: Path | None, seed: int) -> None:
-    """Draw the sheet of --preview; without a file, nothing."""
-    if sheet is not None:
-        from sightline.builders.preview import draw_folder
-
-        print_missing_characters(draw_folder(out, sheet, seed=seed))
-        print_line(f"  preview: {sheet}")
-
-
-def print_missing_characters(characters: set[str]) -> None:
-    """Say on standard error which characters of a preview no font has."""
-    from sightline.builders.preview import describe_missing
-
-    if characters:
-        print_note(f"preview: {describe_missing(characters)}")

@@ -16,13 +16,10 @@ from sightline.cli.build_options import (
     add_output,
     add_requests,
     add_workers,
-    draw_sheet,
     estimate_requests,
     limited,
-    preview_path,
     print_built,
     print_by_reason,
-    print_missing_characters,
     print_requests,
     request_exit_status,
     workers,
@@ -87,7 +84,7 @@ def execute_rephrase(options: argparse.Namespace) -> int:
     from sightline.builders.rephrase import SAMPLING, prepare_rephrasing, read_questions
     from sightline.engine.client import ModelClient
 
-    out, sheet = Path(options.out), preview_path(options)
+    out = Path(options.out)
     questions = read_questions(
         [Path(file) for file in options.sources],
         [Path(folder) for folder in options.images],
@@ -106,11 +103,7 @@ def execute_rephrase(options: argparse.Namespace) -> int:
         apart_from=[Path(folder) for folder in options.apart_from],
     )
     refuse_other_contents(out, job.identity, force=options.force)
-    return (
-        _rephrasing_dry_run(job, client)
-        if options.dry_run
-        else _build_rephrasings(job, client, options, sheet)
-    )
+    return _rephrasing_dry_run(job, client) if options.dry_run else _build_rephrasings(job, client, options)
 
 
 def _rephrasing_dry_run(job: RephraseJob, client: ModelClient) -> int:
@@ -125,9 +118,7 @@ def _rephrasing_dry_run(job: RephraseJob, client: ModelClient) -> int:
     return 0
 
 
-def _build_rephrasings(
-    job: RephraseJob, client: ModelClient, options: argparse.Namespace, sheet: Path | None
-) -> int:
+def _build_rephrasings(job: RephraseJob, client: ModelClient, options: argparse.Namespace) -> int:
     from sightline.builders.rephrase import rephrase, write_rephrasings
     from sightline.builders.replies import unanswered_reasons
 
@@ -140,7 +131,6 @@ def _build_rephrasings(
     print_requests(client)
     if any(one.value for one in results.values()) or not unanswered:
         print_built(write_rephrasings(job, results, out, force=options.force), out)
-        draw_sheet(out, sheet, options.seed)
     return request_exit_status(client, unanswered, f"{len(job.sources):,} questions", "answer")
 
 
@@ -183,7 +173,7 @@ def register_synthesize(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for contextual_synthetic.csv, images/, manifest.json",
     )
-    add_output(building, preview="draw some images with their instructions on one sheet")
+    add_output(building)
     add_requests(parser)
     parser.set_defaults(execute=execute_synthesize)
 
@@ -195,7 +185,6 @@ def execute_synthesize(options: argparse.Namespace) -> int:
     from sightline.builders.synthesize import CATEGORY, SAMPLING, example_images, prepare_synthesis
     from sightline.engine.client import ModelClient
 
-    sheet = preview_path(options)
     client = ModelClient(model_client_options(options, options.fresh), SAMPLING)
     data = options.examples or os.environ.get("SIGHTLINE_DATA")
     examples = example_images(Path(data) if data else None)
@@ -206,9 +195,7 @@ def execute_synthesize(options: argparse.Namespace) -> int:
     category = CATEGORY if options.category is None else options.category
     job = prepare_synthesis(gallery, examples, client, category=category)
     refuse_other_contents(out, job.identity, force=options.force)
-    return (
-        _synthesis_dry_run(job, client) if options.dry_run else _build_synthesis(job, client, options, sheet)
-    )
+    return _synthesis_dry_run(job, client) if options.dry_run else _build_synthesis(job, client, options)
 
 
 def _synthesis_dry_run(job: SynthesisJob, client: ModelClient) -> int:
@@ -220,27 +207,20 @@ def _synthesis_dry_run(job: SynthesisJob, client: ModelClient) -> int:
     return 0
 
 
-def _build_synthesis(
-    job: SynthesisJob, client: ModelClient, options: argparse.Namespace, sheet: Path | None
-) -> int:
-    from sightline.builders.preview import draw_lines
+def _build_synthesis(job: SynthesisJob, client: ModelClient, options: argparse.Namespace) -> int:
     from sightline.builders.replies import unanswered_reasons
-    from sightline.builders.synthesize import TABLE, preview_lines, synthesize, write_instructions
+    from sightline.builders.synthesize import TABLE, synthesize, write_instructions
 
     out = Path(options.out)
     with client.store() as store:
         results = asyncio.run(synthesize(job, client, store, show_progress=not options.quiet))
     unanswered = unanswered_reasons(results)
     print_requests(client)
-    lines = preview_lines(job, results)
-    if lines or not unanswered:
+    if any(one.value for one in results.values()) or not unanswered:
         manifest = write_instructions(job, results, out, force=options.force)
         print_line(f"{out / TABLE}: {manifest.groups:,} instructions with responses; let humans accept them:")
         print_line(f"  sightline annotate new verify {out / TABLE} --name synthetic")
         print_by_reason(manifest.dropped)
-        if sheet is not None:
-            print_missing_characters(draw_lines(lines, out, sheet, seed=0))
-            print_line(f"  preview: {sheet}")
     return request_exit_status(client, unanswered, f"{len(job.images):,} images", "instruction")
 
 
@@ -422,15 +402,15 @@ def _equivalence_table(report: EquivalenceReport) -> ReportTable:
 # -- `sightline build curate`: selects raw images worth annotating, and records why others are dropped
 
 CURATE_EXAMPLE = """examples:
-  sightline build curate raw --out candidates --preview near-duplicates.png
+  sightline build curate raw --out candidates
   sightline build curate raw --max-text 0.3 --write list.csv
   sightline build curate raw --max-text 0.3 --human list.csv --out candidates
   sightline build curate stvqa estvqa --top 500 --out candidates
 
 The steps drop, in this order: broken files; exact copies; near-duplicates; images that text covers too much
 (--max-text); all but the images with the most words (--top); images that humans drop (--human). --write lists
-the remaining images for reviewers, who write 'keep' or 'drop' into the column mark. Without --out, --write
-and --preview only the counts are printed. Hashes and OCR text are cached in the store.
+the remaining images for reviewers, who write 'keep' or 'drop' into the column mark. Without --out and --write
+only the counts are printed. Hashes and OCR text are cached in the store.
 """
 REASONS = {
     "broken": "is broken",
@@ -443,8 +423,6 @@ REASONS = {
     "human": "humans drop it, or have not decided",
 }
 """Step -> why it drops an image."""
-PREVIEW_GROUPS = 8
-"""Groups of near-duplicates on the sheet."""
 
 
 def register_curate(parser: argparse.ArgumentParser) -> None:
@@ -467,11 +445,7 @@ def register_curate(parser: argparse.ArgumentParser) -> None:
     add = results.add_argument
     add("--out", metavar="DIR", help="folder for images/, curation.json and manifest.json")
     add("--json", action="store_true", help="print curation.json instead of the counts")
-    add_output(
-        results,
-        preview="draw near-duplicates on one sheet, doubtful ones first",
-        force="replace a folder with other settings, and LIST.csv",
-    )
+    add_output(results, force="replace a folder with other settings, and LIST.csv")
     execution = parser.add_argument_group("execution")
     add_workers(execution)
     add_store(execution)
@@ -492,7 +466,6 @@ def execute_curate(options: argparse.Namespace) -> int:
     selection = CurationOptions(max_text=options.max_text, top=options.top)
     if options.distance is not None:
         selection = replace(selection, distance=options.distance)
-    sheet = preview_path(options)
     data = [Path(path) for path in options.data]
     lists = _checked_lists(options, data)
     # A missing library is reported before any image is read.
@@ -511,8 +484,6 @@ def execute_curate(options: argparse.Namespace) -> int:
         write_curated(funnel, Path(options.out), force=options.force)
     if options.write is not None:
         _write_list(funnel, Path(options.write))
-    if sheet is not None:
-        _draw(funnel, sheet)
     _print_funnel(funnel, options)
     return 0
 
@@ -547,18 +518,6 @@ def _write_list(funnel: Funnel, path: Path) -> None:
     items = review_columns(funnel)
     write_list(path, items)
     print_note(f"{path}: {len(items):,} images for reviewers; mark: 'keep' or 'drop', by: a name")
-
-
-def _draw(funnel: Funnel, sheet: Path) -> None:
-    from sightline.builders.curate import near_duplicate_lines
-    from sightline.builders.preview import draw_lines
-
-    lines = near_duplicate_lines(funnel, PREVIEW_GROUPS)
-    if not lines:
-        print_note("there are no near-duplicates, so no preview is written")
-        return
-    print_missing_characters(draw_lines(lines, Path(), sheet, rows=PREVIEW_GROUPS))
-    print_note(f"preview: {sheet}")
 
 
 def _print_funnel(funnel: Funnel, options: argparse.Namespace) -> None:
