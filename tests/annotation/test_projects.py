@@ -173,6 +173,15 @@ def test_images_are_kept_or_dropped(codis: Path) -> None:
     assert [row["reasons"] for row in decisions if row["decision"] == "drop"] == ["not ambiguous"]
 
 
+def test_images_that_humans_keep_are_a_folder_for_build_curate(codis: Path) -> None:
+    pytest.importorskip("imagehash", reason="curating needs the extra `build`")
+    command("build", "curate", codis / "images", "--out", "candidates", "--distance", "0", "--quiet")
+    annotate("screen", "keep", "candidates", people=("anna",))
+    images = work("keep", lambda _, item, field: "drop" if field == "decision" and item.number == 1 else "")
+    command("build", "curate", export("keep") / "kept", "--out", "selected", "--distance", "0", "--quiet")
+    assert json.loads(Path("selected/curation.json").read_text())["kept"] == images - 1
+
+
 def test_sufficient_captions_are_what_a_run_sends(codis: Path) -> None:
     images = sorted(path.name for path in (codis / "images").iterdir())
     Path("captions.json").write_text(json.dumps({name: f"caption of {name}" for name in images}))

@@ -11,9 +11,8 @@ from PIL import Image
 from tests.annotation.working import command, work
 
 from sightline.annotation.other_items import read_table_lines
-from sightline.annotation.record_tables import ReviewedLine, share_right
+from sightline.annotation.record_tables import Mark, ReviewedLine, share_right
 from sightline.annotation.types import Annotator, Item
-from sightline.builders.review_lists import Mark
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.metrics.statistics import TOO_FEW

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -22,7 +20,6 @@ from sightline.builders.curate import (
 )
 from sightline.builders.folder import read_manifest
 from sightline.builders.near_duplicates import DISTANCE
-from sightline.builders.review_lists import Mark
 from sightline.builders.sources import check_images, images_in
 from sightline.cli.build_questions import REASONS
 from sightline.cli.main import main
@@ -149,22 +146,6 @@ def test_text_that_covers_exactly_the_largest_share_is_accepted(raw: Path) -> No
     assert fallen(run(raw, CurationOptions(max_text=0.19), reader=Signs()))["more/wide-large.jpg"] == "text"
 
 
-def test_images_that_humans_drop_or_leave_undecided_are_dropped_with_their_remarks(raw: Path) -> None:
-    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in raw.glob("*.png")}
-    yes, no = Mark(True, "anna"), Mark(False, "ben", "no meaning")
-    marks = {
-        digests["menu.png"]: [yes],
-        digests["photo.png"]: [no],
-        digests["sign.png"]: [yes, no],
-        digests["odd.png"]: [yes, yes, no],
-    }
-    funnel = run(raw, CurationOptions(), marks=marks)
-    assert list(funnel.kept) == ["menu.png", "odd.png"]
-    assert funnel.statuses["photo.png"].why == "humans drop it: no meaning"
-    assert funnel.statuses["sign.png"].why == "equally many annotators keep it and drop it"
-    assert funnel.statuses["sign-2.png"].why == "no annotator has marked it"
-
-
 @pytest.mark.parametrize(
     ("text", "box", "kept"),
     [
@@ -213,7 +194,7 @@ def test_kept_images_are_copied_and_every_image_has_a_status(raw: Path, capsys: 
     report = json.loads(Path("out/curation.json").read_text())
     assert (report["images"], report["kept"], len(report["statuses"])) == (9, 4, 9)
     assert report["settings"] == {
-        "distance": DISTANCE, "max_text": 0.5, "top": None, "reader": "signs 1", "human": None
+        "distance": DISTANCE, "max_text": 0.5, "top": None, "reader": "signs 1"
     }  # fmt: skip
     manifest = read_manifest(Path("out"))
     assert manifest.images == 4
@@ -237,30 +218,6 @@ def test_a_second_call_runs_no_ocr_and_writes_the_same_bytes(raw: Path, capsys: 
     assert len(list(Path("out/images").iterdir())) == 2
 
 
-def test_humans_receive_a_list_and_their_marks_are_the_last_step(raw: Path, capsys: Capture) -> None:
-    assert command(raw, "--max-text", 0.5, "--write", "list.csv") == 0
-    with Path("list.csv").open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert [Path(line["image"]).name for line in lines] == [
-        "wide-large.jpg",
-        "photo.png",
-        "sign-2.png",
-        "sign.png",
-    ]
-    assert (lines[0]["words"], lines[0]["text"]) == ("5", "0.200")
-    for line, mark in zip(lines, ("keep", "drop", "keep", ""), strict=True):
-        line.update(mark=mark, by="anna")
-    with Path("anna.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
-    capsys.readouterr()
-    assert command(raw, "--max-text", 0.5, "--human", "anna.csv", "--out", "out", "--json") == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["steps"][-1] == {"step": "human", "came": 4, "dropped": 2, "left": 2}
-    assert {path.name for path in Path("out/images").iterdir()} == {"more-wide-large.jpg", "sign-2.png"}
-
-
 def test_the_output_folder_cannot_contain_the_input(raw: Path, capsys: Capture) -> None:
     assert command(raw, "--out", "out") == 0
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
@@ -278,8 +235,6 @@ def test_the_output_folder_cannot_contain_the_input(raw: Path, capsys: Capture) 
         (["raw", "--top", "0"], "--top leaves nothing"),
         (["raw", "--limit", "0"], "--limit leaves nothing"),
         (["raw", "--out", "raw/out"], "is inside the image folder"),
-        (["raw", "--write", "gone/list.csv"], "no such folder"),
-        (["raw", "--human", "gone.csv"], "cannot be read"),
         (["gone"], "no such folder or file"),
     ],
 )
@@ -303,14 +258,6 @@ def test_help_states_the_default_distance(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["build", "curate", "--help"])
     assert f"(default: {DISTANCE})" in " ".join(capsys.readouterr().out.split())
-
-
-def test_a_list_does_not_replace_marks(raw: Path, capsys: Capture) -> None:
-    assert command(raw, "--write", "list.csv") == 0
-    before = Path("list.csv").read_bytes()
-    assert command(raw, "--human", "list.csv", "--write", "list.csv", "--force") == 2
-    assert "list.csv: is an input of this command and would be replaced" in capsys.readouterr().err
-    assert Path("list.csv").read_bytes() == before
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that takes nothing")

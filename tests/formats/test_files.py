@@ -73,8 +73,8 @@ def test_an_unwritable_path_is_refused_before_any_work(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match=r"/proc/sightline/out: cannot be written.*--out"):
         refuse_unwritable(Path("/proc/sightline/out"))
-    with pytest.raises(UserError, match=r"/proc: cannot be written.*--write"):
-        refuse_overwriting(Path("/proc/list.csv"), False, "--write")
+    with pytest.raises(UserError, match=r"/proc: cannot be written.*--out"):
+        refuse_overwriting(Path("/proc/list.csv"), False)
 
 
 def test_a_write_replaces_the_file(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_an_input_of_the_command_is_not_replaced_even_with_force(tmp_path: Path)
     for written, read in ((source, source), (link, source), (source, tmp_path / "x" / ".." / "a.csv")):
         (tmp_path / "x").mkdir(exist_ok=True)
         with pytest.raises(
-            UserError, match="is an input of this command and would be replaced; expected another --write"
+            UserError, match="is an input of this command and would be replaced; expected another --out"
         ):
-            refuse_overwriting(written, True, "--write", read=[tmp_path / "gone.csv", read])
+            refuse_overwriting(written, True, read=[tmp_path / "gone.csv", read])
     refuse_overwriting(source, True, read=[other, tmp_path / "gone.csv"])
 
 

@@ -32,7 +32,6 @@ from sightline.builders.folder import (
     refuse_out_inside_inputs,
     write_folder,
 )
-from sightline.builders.review_lists import Mark
 from sightline.builders.sources import check_images
 from sightline.errors import UserError
 from sightline.formats.files import json_digest, write_atomically
@@ -281,6 +280,14 @@ class VerifiedManifest(BuildManifest, frozen=True):
     """The manifest of a verified table; `missing` maps paths of missing or broken images to the reason."""
 
     missing: Mapping[str, str] = field(default_factory=dict)
+
+
+class Mark(Struct, frozen=True):
+    """One annotator's vote on a line."""
+
+    yes: bool
+    by: str
+    remark: str = ""
 
 
 class ReviewedLine(Struct, frozen=True):

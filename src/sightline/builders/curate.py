@@ -1,17 +1,16 @@
 """Curation: selects from raw images those worth annotating, and records why each other image was dropped.
 
-II-Bench (section 3.2) removes copies and near-duplicates, then images that text covers too much, then images
-that humans reject. ConTextual (section 2.3) ranks images by the number of words that OCR reads in them, and
-keeps the first 500.
+II-Bench (section 3.2) removes copies and near-duplicates, then images that text covers too much; images that
+humans reject fall in the annotation task `screen`. ConTextual (section 2.3) ranks images by the number of
+words that OCR reads in them, and keeps the first 500.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -27,13 +26,10 @@ from sightline.builders.folder import (
 )
 from sightline.builders.near_duplicates import BITS, DISTANCE, find_duplicates, image_hashes, import_imagehash
 from sightline.builders.read import read_all
-from sightline.builders.review_lists import Mark, MarkWords
 from sightline.builders.run import Execution
 from sightline.builders.sources import CheckedImages, ids_of
 from sightline.errors import UserError
-from sightline.formats.files import json_digest
 from sightline.images import BadImage
-from sightline.metrics.agreement import majority
 from sightline.models.ocr import Reader, Word
 from sightline.store.store import Store
 from sightline.text import indented_json
@@ -104,16 +100,6 @@ def start_funnel(gallery: CheckedImages, settings: Mapping[str, Any]) -> Funnel:
     return funnel.drop("broken", ((name, ImageStatus(why=why)) for name, why in gallery.broken.items()))
 
 
-def review_columns(funnel: Funnel) -> dict[str, dict[str, str]]:
-    columns = {}
-    for name, file in funnel.kept.items():
-        status = funnel.statuses[name]
-        words = "" if status.words is None else str(status.words)
-        text = "" if status.text is None else f"{status.text:.3f}"
-        columns[file.digest] = {"image": file.path, "words": words, "text": text}
-    return columns
-
-
 def curation_report(funnel: Funnel) -> dict[str, Any]:
     return {
         "schema": 1,
@@ -127,7 +113,6 @@ def curation_report(funnel: Funnel) -> dict[str, Any]:
 
 KIND = "curate"
 REPORT = "curation.json"
-KEEP = MarkWords("keep", "drop")
 
 MAX_BOX_SHARE, MAX_SHORT_BOX_SHARE, SHORT = 0.5, 0.1, 2
 """An OCR quadrilateral is not text if it covers more of the image than MAX_BOX_SHARE, or, with at most SHORT
@@ -174,22 +159,13 @@ def curate(
     store: Store,
     *,
     reader: Reader | None = None,
-    marks: Mapping[str, Sequence[Mark]] | None = None,
     execution: Execution = Execution(),  # noqa: B008 - it is immutable
 ) -> Funnel:
     """Take images through all steps. Hashes and OCR text are cached in the store.
 
     Of exact copies the first is kept; of near-duplicates the one with most pixels, or the first of those.
-
-    Args:
-        marks: The marks of humans by image digest; an image that the majority keeps stays. None skips the
-            step.
     """
-    settings = {
-        **asdict(options),
-        "reader": reader.identity if reader is not None else None,
-        "human": json_digest(msgspec.to_builtins(marks)) if marks is not None else None,
-    }
+    settings = {**asdict(options), "reader": reader.identity if reader is not None else None}
     funnel = start_funnel(gallery, settings)
     funnel = funnel.drop("copy", _copies(funnel))
     hashes = image_hashes(funnel.kept.values(), store, execution)
@@ -201,8 +177,6 @@ def curate(
         funnel = funnel.drop("text", _too_much_text(funnel, options.max_text))
     if options.top is not None:
         funnel = funnel.drop("words", _too_few_words(funnel, options.top))
-    if marks is not None:
-        funnel = funnel.drop("human", _rejected(funnel, marks))
     return funnel
 
 
@@ -304,18 +278,6 @@ def _too_few_words(funnel: Funnel, top: int) -> Dropped:
     ranked = sorted(funnel.kept, key=lambda name: -(funnel.statuses[name].words or 0))
     for rank, name in enumerate(ranked[top:], top + 1):
         yield name, ImageStatus(why=f"number {rank:,} by words, with {funnel.statuses[name].words or 0:,}")
-
-
-def _rejected(funnel: Funnel, marks: Mapping[str, Sequence[Mark]]) -> Dropped:
-    for name, file in funnel.kept.items():
-        own = marks.get(file.digest, ())
-        keep = majority(mark.yes for mark in own)
-        if keep is None:
-            why = "equally many annotators keep it and drop it" if own else "no annotator has marked it"
-            yield name, ImageStatus(why=why)
-        elif not keep:
-            remarks = "; ".join(mark.remark for mark in own if mark.remark and not mark.yes)
-            yield name, ImageStatus(why=f"humans drop it{': ' * bool(remarks)}{remarks}")
 
 
 # -- The area of an image that text covers: the quadrilaterals that OCR found, rotated ones included

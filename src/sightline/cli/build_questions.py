@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -403,14 +402,14 @@ def _equivalence_table(report: EquivalenceReport) -> ReportTable:
 
 CURATE_EXAMPLE = """examples:
   sightline build curate raw --out candidates
-  sightline build curate raw --max-text 0.3 --write list.csv
-  sightline build curate raw --max-text 0.3 --human list.csv --out candidates
+  sightline build curate raw --max-text 0.3 --out candidates
+  sightline annotate new screen candidates --name keep         (then invite, serve, export --out screened)
   sightline build curate stvqa estvqa --top 500 --out candidates
 
 The steps drop, in this order: broken files; exact copies; near-duplicates; images that text covers too much
-(--max-text); all but the images with the most words (--top); images that humans drop (--human). --write lists
-the remaining images for reviewers, who write 'keep' or 'drop' into the column mark. Without --out and --write
-only the counts are printed. Hashes and OCR text are cached in the store.
+(--max-text); all but the images with the most words (--top). Without --out only the counts are printed.
+Hashes and OCR text are cached in the store. What remains is for humans: with `annotate new screen` they keep
+or drop each image, and screened/kept is a folder of images for the next step, or for build curate again.
 """
 REASONS = {
     "broken": "is broken",
@@ -420,7 +419,6 @@ REASONS = {
     "unreadable": "OCR fails on it",
     "text": "text covers too much of the area",
     "words": "is not among the --top N by number of words",
-    "human": "humans drop it, or have not decided",
 }
 """Step -> why it drops an image."""
 
@@ -438,14 +436,11 @@ def register_curate(parser: argparse.ArgumentParser) -> None:
     share = "drop images in which text covers more than this share of the area (0 to 1, for example 0.3)"
     add("--max-text", type=float, metavar="SHARE", help=share)
     add("--top", type=int, metavar="N", help="keep the N images with the most words (ConTextual: 500)")
-    add("--write", metavar="LIST.csv", help="write a list of the remaining images for reviewers")
-    marks = "list of --write with marks; keep images that the majority keeps; may repeat"
-    add("--human", action="append", default=[], metavar="LIST.csv", help=marks)
     results = parser.add_argument_group("results")
     add = results.add_argument
     add("--out", metavar="DIR", help="folder for images/, curation.json and manifest.json")
     add("--json", action="store_true", help="print curation.json instead of the counts")
-    add_output(results, force="replace a folder with other settings, and LIST.csv")
+    add_output(results)
     execution = parser.add_argument_group("execution")
     add_workers(execution)
     add_store(execution)
@@ -456,51 +451,36 @@ def execute_curate(options: argparse.Namespace) -> int:
     """Take the images through the steps, write the results, print the counts; the exit status."""
     from msgspec.structs import replace
 
-    from sightline.builders.curate import KEEP, CurationOptions, curate, write_curated
+    from sightline.builders.curate import CurationOptions, curate, write_curated
+    from sightline.builders.folder import refuse_out_inside_inputs
     from sightline.builders.near_duplicates import import_imagehash
     from sightline.builders.read import images_at
-    from sightline.builders.review_lists import read_marks
     from sightline.builders.sources import check_images
+    from sightline.formats.files import refuse_unwritable
     from sightline.store.store import Store
 
     selection = CurationOptions(max_text=options.max_text, top=options.top)
     if options.distance is not None:
         selection = replace(selection, distance=options.distance)
     data = [Path(path) for path in options.data]
-    lists = _checked_lists(options, data)
+    if options.out:
+        refuse_out_inside_inputs(Path(options.out), data)
+        refuse_unwritable(Path(options.out))
     # A missing library is reported before any image is read.
     import_imagehash()
     execution, threads = workers(options)
     reader = _reader(selection, threads)
-    marks = read_marks(lists, KEEP) if lists else None
     images = limited(list(images_at(data).items()), options)
     gallery = check_images(dict(images), show_progress=execution.show_progress)
     store = Store.open(options.store)
     try:
-        funnel = curate(gallery, selection, store, reader=reader, marks=marks, execution=execution)
+        funnel = curate(gallery, selection, store, reader=reader, execution=execution)
     finally:
         store.close()
     if options.out is not None:
         write_curated(funnel, Path(options.out), force=options.force)
-    if options.write is not None:
-        _write_list(funnel, Path(options.write))
     _print_funnel(funnel, options)
     return 0
-
-
-def _checked_lists(options: argparse.Namespace, data: Sequence[Path]) -> list[Path]:
-    """The lists of --human; UserError if --write or --out would replace an input, or cannot be written."""
-    from sightline.builders.folder import refuse_out_inside_inputs
-    from sightline.formats.files import refuse_overwriting, refuse_unwritable
-
-    lists = [Path(file) for file in options.human]
-    read = [*data, *lists]
-    if options.write:
-        refuse_overwriting(Path(options.write), options.force, "--write", read=read)
-    if options.out:
-        refuse_out_inside_inputs(Path(options.out), read)
-        refuse_unwritable(Path(options.out))
-    return lists
 
 
 def _reader(selection: CurationOptions, threads: int) -> Reader | None:
@@ -509,15 +489,6 @@ def _reader(selection: CurationOptions, threads: int) -> Reader | None:
     from sightline.models.ocr import RapidOcr
 
     return RapidOcr(threads)
-
-
-def _write_list(funnel: Funnel, path: Path) -> None:
-    from sightline.builders.curate import review_columns
-    from sightline.builders.review_lists import write_list
-
-    items = review_columns(funnel)
-    write_list(path, items)
-    print_note(f"{path}: {len(items):,} images for reviewers; mark: 'keep' or 'drop', by: a name")
 
 
 def _print_funnel(funnel: Funnel, options: argparse.Namespace) -> None:

@@ -52,42 +52,40 @@ def json_list(entries: Iterable[Any]) -> Iterator[bytes]:
     yield b"[]" if mark == b"[" else b"\n]"
 
 
-def refuse_overwriting(
-    path: Path, force: bool | None, option: str = "--out", *, read: Iterable[Path] = ()
-) -> None:
+def refuse_overwriting(path: Path, force: bool | None, *, read: Iterable[Path] = ()) -> None:
     """Check that a command can write a file without replacing another one.
 
     `force`: whether the file may be replaced; None: the command has no --force.
     """
     if path.is_dir():
-        raise UserError("is a folder", file=path, expected=f"a file for {option}")
+        raise UserError("is a folder", file=path, expected="a file for --out")
     if is_stream(path):
         return
     if path.exists() and any(one.exists() and path.samefile(one) for one in read):
         raise UserError(
-            "is an input of this command and would be replaced", file=path, expected=f"another {option}"
+            "is an input of this command and would be replaced", file=path, expected="another --out"
         )
     if path.exists() and not force:
         or_force = "" if force is None else ", or --force"
-        raise UserError("exists already", file=path, expected=f"another {option}{or_force}")
+        raise UserError("exists already", file=path, expected=f"another --out{or_force}")
     if not path.parent.is_dir():
-        raise UserError("there is no such folder", file=path.parent, expected=f"an existing one for {option}")
-    refuse_unwritable(path.parent, option)
+        raise UserError("there is no such folder", file=path.parent, expected="an existing one for --out")
+    refuse_unwritable(path.parent)
 
 
-def refuse_unwritable(folder: Path, option: str = "--out") -> None:
+def refuse_unwritable(folder: Path) -> None:
     """Check that a folder, or the folder in which it must be created, can be written.
 
     A file is created on trial, because permissions do not show a read-only file system.
     """
     if folder.exists() and not folder.is_dir():
-        raise UserError("is a file", file=folder, expected=f"a folder for {option}")
+        raise UserError("is a file", file=folder, expected="a folder for --out")
     existing = next(one for one in (folder, *folder.absolute().parents) if one.exists())
     try:
         os.rmdir(tempfile.mkdtemp(prefix=".", dir=existing))
     except OSError as error:
-        expected = f"a writable folder for {option}"
-        raise UserError(f"cannot be written: {error.strerror}", file=folder, expected=expected) from None
+        why = f"cannot be written: {error.strerror}"
+        raise UserError(why, file=folder, expected="a writable folder for --out") from None
 
 
 # -- The content of files that other tools wrote, plain or gzipped: whole or line by line, within limits
