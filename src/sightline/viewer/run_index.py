@@ -445,6 +445,8 @@ class RunIndex:
         if wanted == EVERY:
             return Facets(self._facets, self.groups)
         counts = self._facet_counts(wanted)
+        # Each group has one value of `right`: another search would take as long as this one.
+        total = sum(groups for (field, _, _), groups in counts.items() if field == "right")
         chosen = {(field, label) for field, label, _ in _conditions(wanted)}
         for field, label in chosen:
             others = self._facet_counts(_without(wanted, field, label))
@@ -457,7 +459,7 @@ class RunIndex:
             )
             for one in self._facets
         ]
-        return Facets(tuple(listed), self.count(wanted))
+        return Facets(tuple(listed), total)
 
     def group(self, number: int) -> GroupDetail:
         self._check(number)
