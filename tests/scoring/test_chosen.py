@@ -679,3 +679,176 @@ def test_an_option_may_say_that_nothing_is_known() -> None:
     options = ("red", "blue", "Cannot be determined")
     assert read_choice("It cannot be determined.", options).position == 2
     assert read_choice("I cannot determine it.", ("red", "blue")).position is None
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "response", "position"),
+    [
+        # It cannot be told, or both are equal, and what only looks like it
+        ("Which line is longer?", ("The red line", "The blue line"), "I can't say which is longer.", None),
+        (
+            "Which line is longer?",
+            ("The red line", "The blue line"),
+            "It is hard to say, but the red line is longer.",
+            0,
+        ),
+        (
+            "Which line is longer?",
+            ("The red line", "The blue line"),
+            "Both lines start at the same point. The red line is longer.",
+            0,
+        ),
+        (
+            "Which line is longer?",
+            ("The red line", "The blue line"),
+            "At first both look the same, but the blue line is longer.",
+            1,
+        ),
+        (
+            "Which line is longer?",
+            ("The red line", "The blue line", "They are the same length"),
+            "Both lines are the same length.",
+            2,
+        ),
+        (
+            "Which line is longer?",
+            ("The red line", "The blue line"),
+            "Both are equally long, although the red line looks longer.",
+            None,
+        ),
+        ("Wer ist größer?", ("Der Mann", "Die Frau"), "Der Mann und die Frau sind gleich groß.", None),
+        ("Wer ist größer?", ("Der Mann", "Die Frau"), "Beide sind gleich groß.", None),
+        (
+            "Wer ist größer?",
+            ("Der Mann", "Die Frau"),
+            "Beide stehen gleich weit weg. Der Mann ist größer.",
+            0,
+        ),
+        ("¿Cuál es más grande?", ("El perro", "El gato"), "El perro y el gato tienen el mismo tamaño.", None),
+        ("哪条线更长?", ("红线", "蓝线"), "两条线一样长,红线只是看起来更长。", None),
+        ("哪条线更长?", ("红线", "蓝线"), "两条线颜色一样,红线更长。", 0),
+        (
+            "どちらの線が長いですか?",
+            ("赤い線", "青い線"),
+            "どちらも同じ長さです。赤い線が長く見えるだけです。",
+            None,
+        ),
+        (
+            "어느 선이 더 깁니까?",
+            ("빨간 선", "파란 선"),
+            "두 선의 길이가 같습니다. 빨간 선이 더 길어 보일 뿐입니다.",
+            None,
+        ),
+        (
+            "Какая линия длиннее?",
+            ("Красная линия", "Синяя линия"),
+            "Обе линии одинаковой длины, красная линия только кажется длиннее.",
+            None,
+        ),
+        (
+            "Quelle ligne est plus longue ?",
+            ("La ligne rouge", "La ligne bleue"),
+            "Les deux ont la même longueur ; la ligne rouge semble plus longue.",
+            None,
+        ),
+        # What is compared: the first, if it is asked so
+        (
+            "Which circle is larger?",
+            ("The left one", "The right one"),
+            "The right one is larger than the left one.",
+            1,
+        ),
+        (
+            "Which circle is smaller?",
+            ("The left one", "The right one"),
+            "The right one is larger than the left one.",
+            None,
+        ),
+        (
+            "Welche Figur ist größer?",
+            ("Die linke", "Die rechte"),
+            "Die rechte Figur ist größer als die linke.",
+            1,
+        ),
+        (
+            "Welche Figur ist kleiner?",
+            ("Die linke", "Die rechte"),
+            "Die rechte Figur ist größer als die linke.",
+            None,
+        ),
+        ("¿Quién es más alto?", ("El hombre", "La mujer"), "El hombre es más alto que la mujer.", 0),
+        ("¿Quién es más bajo?", ("El hombre", "La mujer"), "El hombre es más alto que la mujer.", None),
+        ("Qui est plus grand ?", ("L'homme", "La femme"), "La femme est plus grande que l'homme.", 1),
+        ("Кто выше?", ("Мужчина", "Женщина"), "Женщина выше, чем мужчина.", 1),
+        ("哪个更大?", ("苹果", "西瓜"), "西瓜比苹果大。", 1),
+        ("哪个更小?", ("苹果", "西瓜"), "西瓜比苹果大。", None),
+        ("どちらが大きいですか?", ("りんご", "すいか"), "すいかはりんごより大きいです。", 1),
+        ("어느 것이 더 큽니까?", ("사과", "수박"), "수박이 사과보다 더 큽니다.", 1),
+        ("What is she wearing?", ("a hat", "a scarf"), "She wears a hat rather than a scarf.", 0),
+        # A condition for each side, and what could be
+        ("Is it vegetarian?", ("Yes", "No"), "If it is tomato, yes; if it is salami, no.", None),
+        ("Is it vegetarian?", ("Yes", "No"), "If it is tomato, the answer would be yes.", None),
+        ("Is it vegetarian?", ("Yes", "No"), "If you look closely, you see no meat, so yes.", 0),
+        ("Ist sie vegetarisch?", ("Ja", "Nein"), "Wenn es Tomaten sind, ja, wenn es Salami ist, nein.", None),
+        ("¿Es vegetariana?", ("Sí", "No"), "Si es tomate, sí; si es salami, no.", None),
+        ("是素食吗?", ("是", "否"), "如果是番茄,是;如果是香肠,否。", None),
+        ("Sind Menschen zu sehen?", ("Ja", "Nein"), "Das könnten Menschen sein.", None),
+        ("Y a-t-il des personnes ?", ("Oui", "Non"), "Ce pourraient être des personnes.", None),
+        # A word of one sign, with a measure word or a particle
+        ("图中是什么?", ("汤", "咖啡"), "桌上有一碗汤。", 0),
+        ("图中是什么?", ("猫", "狗"), "图中有一只猫头鹰。", None),
+        ("무엇입니까?", ("책", "자"), "책상입니다.", None),
+        ("무엇입니까?", ("책", "자"), "이것은 책이에요.", 0),
+        ("무엇입니까?", ("눈", "비"), "비행기가 보입니다.", None),
+        ("무엇입니까?", ("눈", "비"), "비가 내리고 있습니다.", 1),
+        # The thing asked about for the pronoun of an option
+        ("Where is the cat?", ("Behind it", "On top of it"), "The cat sits behind the laptop.", 0),
+        (
+            "Where is the cat?",
+            ("Behind it", "On top of it"),
+            "The cat sits behind the laptop, not on top of the laptop.",
+            0,
+        ),
+        ("Wo ist der Ball?", ("Hinter ihm", "Vor ihm"), "Der Ball liegt vor dem Jungen.", 1),
+        ("Où est le ballon ?", ("Derrière lui", "Devant lui"), "Le ballon est derrière le garçon.", 0),
+        ("Где мяч?", ("За ним", "Перед ним"), "Мяч лежит перед мальчиком.", None),
+        # What is left, or what the text comes to
+        ("What?", ("a kite", "a drum"), "It cannot be flown, which leaves a drum.", 1),
+        ("Was?", ("ein Drachen", "eine Trommel"), "Es bleibt nur die Trommel.", 1),
+        ("How many?", ("3", "4", "5"), "I count three and two behind.\n\nSo the total is 5 → **C**", 2),
+        (
+            "Is it open?",
+            ("Yes", "No"),
+            "<REASONING> The lights are on. </REASONING>\n<CONCLUSION> Yes </CONCLUSION>",
+            0,
+        ),
+        ("Est-ce un chapeau ?", ("Oui", "Non"), "C'est une casquette, je répondrais non.", 1),
+        ("照片拍摄于什么季节?", ("春天", "夏天"), "樱花盛开,最可能是春天。", 0),
+        (
+            "В чём смысл?",
+            ("работа", "дети", "реклама"),
+            "Вариант B: подходит.\nВариант C: рекламы здесь нет.\n\nОтвет: B",
+            1,
+        ),
+        (
+            "Which ship?",
+            ("HMS Victory", "Constitution", "Vasa"),
+            "- **A. Victory** has guns.\n- **B. Constitution** is in Boston.\n- **C. Vasa** is in Stockholm."
+            "\n\nSo the ship is the Vasa.",
+            2,
+        ),
+        ("Explain.", ("red", "blue"), "因此A和B都有道理。", None),
+        ("El vaso está lleno?", ("Sí", "No"), "El vaso está lleno hasta la mitad.", None),
+        ("猫在沙发上吗?", ("对", "不对"), "图中没有猫。", None),
+        (
+            "What is angle B?",
+            ("40°", "70°"),
+            "The angle at the apex is given as 40°. The sum of the three angles then gives 40° + x + x =",
+            None,
+        ),
+    ],
+)
+def test_what_holds_for_two_options_states_neither(
+    question: str, options: tuple[str, ...], response: str, position: int | None
+) -> None:
+    assert read_choice(response, options, question).position == position

@@ -52,7 +52,7 @@ def words_of(name: str, languages: Languages | None = None) -> frozenset[str]:
 
 _OF_ANY_LANGUAGE = lexicon(
     """ordinals last ones listed verdicts images pronouns descriptions true false assents openers dissents
-    doubts claims holds wrong"""
+    doubts claims holds wrong unable likely pair equal seems conditions would objects than"""
 )
 """Lists whose words say little about the language of a text."""
 

@@ -63,6 +63,7 @@ from sightline.scoring.mentions import (
     sentence_around,
     sentences_of,
     stands_alone,
+    tokens_of,
 )
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.text import normalised
@@ -209,7 +210,7 @@ def _decided(positions: Sequence[int], rule: Rule, words: str) -> Choice:
 
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _TAGGED = re.compile(
-    r"<(answer|final_answer|final|choice)\b[^<>]*>(.*?)(?:</\1\s*>|$)", re.IGNORECASE | re.DOTALL
+    r"<(answer|final_answer|final|choice|conclusion)\b[^<>]*>(.*?)(?:</\1\s*>|$)", re.IGNORECASE | re.DOTALL
 )
 _JSON = re.compile(r"\{[^{}]*\}")
 _FIELDS = ("final_answer", "answer", "choice", "option", "selected_option", "label", "prediction", "response")
@@ -272,15 +273,51 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
         for mention in mentions_of(sentence, marked.languages)
     ]
     denied = {mention.position for mention, _ in held if mention.denied}
+    undecided = _is_undecided(marked, options, question)
     for rule, statements in _ranks(response, marked, options, question, held, negated=negated):
+        if rule == "conclusion" and undecided:
+            break
         left = [one for one in statements if rule != "conclusion" or one.position not in denied]
         if left:
             return _the_one(left, rule, marked, options)
     # What a response says is there is not what a negated question asks for.
     declined = is_refusal(response) and not any(is_refusal(options.texts[one.position]) for one, _ in held)
-    if negated or declined:
+    if negated or declined or undecided:
         return Choice(None, "none")
     return _only_mentioned(marked, held, options, question)
+
+
+def _is_undecided(marked: Marked, options: Options, question: str) -> bool:
+    """Whether a response says that it cannot be told, or that both are equal, and goes back on neither."""
+    languages = marked.languages
+    equal = rf"{{pair}}[^,.;:!?，。；、{LETTER}-{LAST}]*?{{equal}}"
+    form = word_pattern(
+        r"(?P<unable>{unable}(?!,?\s+(?:that|dass|que|что)\b))"
+        + (f"|{equal}" if _COMPARES.search(question) else ""),
+        languages,
+    )
+    found = form.search(marked.text)
+    if found is None or any(form.search(text) or is_refusal(text) for text in options.texts):
+        return False
+    rest = marked.text[found.end() :]
+    if word_pattern("{turns}|{revises}|{concludes}|{choosing}|{likely}|지만", languages).search(rest):
+        return False
+    seems = word_pattern("{seems}", languages)
+    return found["unable"] is not None or not any(
+        MENTION.search(clause) and not seems.search(clause) for clause in re.split(r"[,.;:，。；、]", rest)
+    )
+
+
+_COMPARATIVE = (
+    r"(?:more|less|fewer|plus|moins|más|menos|mehr|weniger|более|менее)\s+[^\W\d_]+"
+    r"|[^\W\d_]{2,}er|mayor|menor|mejor|peor|meilleure?|pire|[^\W\d_]+(?:ее|ше|же|че)"
+)
+_COMPARES = re.compile(
+    rf"\b(?:is|are|was|were|has|have|looks?|ist|sind|war|est|sont|a|es|son|tiene)\s+(?:{_COMPARATIVE})\b"
+    rf"|\b(?:{_COMPARATIVE})\W*$|[^\W\d_](?:ее|ше)\b|[更比]|どちら|より|더|보다",
+    re.IGNORECASE,
+)
+"""A question that compares."""
 
 
 _Held = Sequence[tuple[Mention, str]]
@@ -304,6 +341,7 @@ def _ranks(
         yield "leading letter", _leading(marked)
     if not marked.is_open:
         yield "conclusion", _concluded(marked) or _closing(marked)
+        yield "conclusion", _compared(marked, question)
         yield "conclusion", _said(marked) or _first_sentence(marked, options)
         if not negated:
             yield "conclusion", _restated(marked, options, question)
@@ -388,7 +426,8 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         if (position := _after_label(text[label.end() :], label[0], options, languages)) is not None:
             tail = re.match(r"\s*[^\n]*", text[label.end() :])
             words = label[0] + (tail[0] if tail else "")
-            statements.append(_Statement(position, label.start(), words, label["noun"] is not None))
+            answers = label["noun"] is not None or _POINTS_AT_LETTER.match(text, label.start()) is not None
+            statements.append(_Statement(position, label.start(), words, answers))
     called = word_pattern(
         r"{M}(?:\s*\(\s*{M}\s*\))?(?P<close>[\s)\]\"'»”」.:：\-–—,]*)(?:{options}\s*)?(?:(?:is|are)\s+)?(?:{right}|[✓✔✅☑])",
         languages,
@@ -405,6 +444,10 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
     answer = max((one.start for one in statements if one.is_answer), default=-1)
     statements = [one for one in statements if one.is_answer or one.start > answer]
     return sorted(statements, key=lambda statement: statement.start)
+
+
+_POINTS_AT_LETTER = re.compile(rf"(?:[→⇒]|=>){FILL}{LETTER_SIGN}\W*$")
+"""An arrow to a letter at the end: 'So the total is 5 → D'."""
 
 
 def _called_wrong(marked: Marked, held: _Held) -> list[_Statement]:
@@ -437,7 +480,7 @@ def _after_label(tail: str, label: str, options: Options, languages: Languages) 
     other = next((mention for mention in stated if mention.position != chosen.position), None)
     if other is not None and _is_joined(shown, chosen, other, languages):
         return -1
-    if word_pattern(r"{either_or}\s*(?:\S+\s+){0,2}$", languages).search(shown[: chosen.start]):
+    if word_pattern(r"(?<![最很]){either_or}\s*(?:\S+\s+){0,2}$", languages).search(shown[: chosen.start]):
         return -1
     return chosen.position
 
@@ -495,7 +538,8 @@ def _leading(marked: Marked) -> list[_Statement]:
         other = next((m for m in mentions[1:] if not m.denied and m.position != first.position), None)
         joined = other is not None and _is_joined(line, first, other, marked.languages)
         statements.append(_Statement(-1 if joined else first.position, found.start(1), line))
-    return statements
+    # Lines that weigh one option each state none.
+    return statements if len({one.position for one in statements}) < 3 else []
 
 
 def _concluded(marked: Marked) -> list[_Statement]:
@@ -522,6 +566,35 @@ def _said(marked: Marked) -> list[_Statement]:
     """What a sentence calls the thing asked for: 'it is a drum'."""
     before = _adjoining(marked, rf"(?<!if )(?<!whether ){{says}}{_ADJOINING}({{M}})")
     return [*before, *_adjoining(marked, r"({M})[\s」』\"')]*{said}")]
+
+
+def _compared(marked: Marked, question: str) -> list[_Statement]:
+    """The first of two options that a sentence compares: 'The right one is larger than the left.'
+
+    -1 where the question asks for another comparison ('smaller').
+    """
+    if not _COMPARES.search(question):
+        return []
+    western = word_pattern(rf"(?P<word>{_COMPARATIVE})\s+{{than}}[\s\W]*$", marked.languages)
+    denies = word_pattern("{denies}", marked.languages)
+    statements = []
+    for sentence in sentences_of(marked.text):
+        signs = list(MENTION.finditer(sentence))
+        if len(signs) != 2 or signs[0][0] == signs[1][0] or sentence.rstrip().endswith(("?", "？")):
+            continue
+        between, behind = sentence[signs[0].end() : signs[1].start()], sentence[signs[1].end() :]
+        # '西瓜比苹果大', 'すいかはりんごより大きい'
+        said = re.match(r"(?:更|要|还)?(?P<word>[\u3400-\u9fff])", behind) if between.endswith("比") else None
+        said = said or re.match(r"より(?:も|ずっと)?(?P<word>[\u3400-\u9fff])", behind)
+        if found := western.search(between) or said:
+            same = all(
+                word in question or any(alike(word.casefold(), one) for one in tokens_of(question))
+                for word in found["word"].split()
+            )
+            stated = same and not denies.search(sentence)
+            position = position_of(signs[0][0]) if stated else -1
+            statements.append(_Statement(position, marked.text.index(sentence), sentence))
+    return statements
 
 
 def _restated(marked: Marked, options: Options, question: str) -> list[_Statement]:
@@ -609,7 +682,7 @@ def _adjoining(marked: Marked, form: str) -> list[_Statement]:
 def is_hedged(sentence: str, mention: Mention, languages: Languages) -> bool:
     """Whether a mention is one of several that are possible: 'either B or ...', 'B or maybe ...'."""
     before = (
-        rf"{{either_or}}\s*(?:\S+\s+){{0,3}}$|(?<![{EDGE}])[A-Z]\s+{{either}}\s+$"
+        rf"(?<![最很]){{either_or}}\s*(?:\S+\s+){{0,3}}$|(?<![{EDGE}])[A-Z]\s+{{either}}\s+$"
         r"|\b(?:or|oder|ou|или)\s+(?:\S+\s+){0,2}$"
     )
     if word_pattern(before, languages).search(sentence[: mention.start]):
@@ -664,7 +737,7 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
         }:
             return Choice(None, "several", quoted(_readable(sentence, options)))
         return Choice(last.position, rank, quoted(_readable(sentence, options)))
-    for sentence in sentences_of(marked.text) if not marked.is_open and not by_chance else []:
+    for sentence in sentences_of(marked.text) if not (marked.is_open or by_chance or options.polar) else []:
         if MENTION.search(sentence) or sentence.rstrip().endswith(("?", "？")):
             continue
         if len(found := inflected(sentence, options, question, marked.languages)) == 1:

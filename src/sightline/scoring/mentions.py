@@ -223,6 +223,10 @@ class Options:
                 parts.append((len(text), position, _searched_text(self.normalised[position])))
             if "=" in text and len(text) > 2:
                 parts.append((len(text), position, _formula(text)))
+            if (stem := _without_object(bare[position])) and bare.count(bare[position]) == 1:
+                # 'on top of the laptop' for 'on top of it'
+                noun = rf"(?=\s+{phrases(words_of('articles'))}\s)"
+                parts.append((len(stem), position, _searched_text(stem) + noun))
         parts += [
             (0, i, rf"{AT_START}(?<![.:\-])(?<!\d,){_number(n)}(?![\d]|[.,:]\d){_unit(self.texts[i])}")
             for i, n in enumerate(self.numbers)
@@ -329,6 +333,12 @@ def _without_article(text: str) -> str:
     return rest if rest and first in words_of("articles") else text
 
 
+def _without_object(text: str) -> str:
+    """A text without the pronoun that it ends with; '' if it ends with none."""
+    rest, _, last = text.rpartition(" ")
+    return rest if last in words_of("objects") else ""
+
+
 def _formula(text: str) -> str:
     """The pattern of a text that is told from another option by its signs only."""
     parts = re.findall(r"\w+|[^\w\s]", text)
@@ -367,13 +377,19 @@ def _searched_text(text: str) -> str:
     if re.search(r"[a-z]{3}$", text):
         end = r"(?:e?s)?" + end  # a plural
     if len(text) == 1 and not CASED.match(text):
-        # One sign of Chinese or Japanese is a word only where nothing of a word stands beside it.
-        start, end = (
-            r"(?:(?<=[是为は:：「『“\"'«\u3041-\u309f])|(?<![^\W_]))",
-            r"(?=[\s。.,，、！!」』”\"'でだ色]|边|侧|側|信号|$)",
-        )
+        # One sign is a word only where nothing but a copula, a particle or a measure word stands beside it.
+        start = rf"(?:(?<=[{_BEFORE_SIGN}:：「『“\"'«\u3041-\u309f])|(?<![^\W_]))"
+        end = r"(?=[\s。.,，、！!」』”\"'でだ色]|边|侧|側|信号|$)"
+        if re.match("[\uac00-\ud7af]", text):
+            start, end = r"(?<![^\W_])", rf"(?=[^\w]|$|(?:{_COPULAS})|(?:{_PARTICLES})(?![\uac00-\ud7af]))"
     return start + pattern + end
 
+
+_BEFORE_SIGN = "是为は着了碗杯只隻个個条條张張本把件台辆輛棵朵片瓶块塊头頭匹"
+"""What may stand before a word of one Chinese sign: a copula, an aspect, a measure word."""
+_COPULAS = "입니다|이다|이에요|예요|이며|이고|인 것"
+_PARTICLES = "[이가은는을를도과와로]|으로"
+"""What may stand behind a Korean word of one syllable."""
 
 prepared_options = lru_cache(maxsize=512)(Options)
 
@@ -459,7 +475,7 @@ def is_open(text: str) -> bool:
     if end.endswith(("?", "？")):
         return True
     return len(end) > 60 and (
-        end[-1] in ",，、:：;；(—–-"
+        end[-1] in ",，、:：;；(—–-=+×·/"
         or re.search(rf"[{EDGE}\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]$", end) is not None
     )
 
@@ -518,7 +534,8 @@ def _may_follow(before: str, after: str, letters: Mapping[str, int], languages: 
     if any(found is not None and found[1] not in letters for found in beside):
         return False
     if before and re.match(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7af]", before[-1]):
-        return before[-1] in _CJK_BEFORE
+        concludes = word_pattern("{concludes}$", languages)
+        return before[-1] in _CJK_BEFORE or concludes.search(before[-6:]) is not None
     if hangul := re.search(r"([\uac00-\ud7af]+)[ \t]+$", before):
         known = word_pattern(
             "{options}$|{nouns}$|{choosing}$|{concludes}$|{either}$|{turns}$|{revises}$", languages

@@ -95,8 +95,18 @@ def worded(response: str, marked: Marked) -> Said | None:
     leading.sort(key=lambda one: (one[0], one[1].end(), one[1]["yes"] is not None, one[2]))
     for text, said in ((marked.text, labelled), (plain, leading), (plain, quotes)):
         if said:
-            return _last(text, said, languages)
+            left = [one for one in said if not _is_conditional(text, one[1], languages)]
+            return _last(text, left, languages) if left else None
     return None
+
+
+def _is_conditional(text: str, found: re.Match[str], languages: Languages) -> bool:
+    """Whether a word is what a condition leads to: 'If it is ripe, the answer would be yes.'"""
+    sentence, start = sentence_around(text, found.start())
+    before = sentence[: found.end() - start]
+    condition = word_pattern(r"{conditions}(?=\s|[\u3040-\u9fff\uac00-\ud7af])", languages)
+    would = word_pattern("{would}", languages).search(before) is not None
+    return condition.search(before) is not None and (would or len(condition.findall(sentence)) > 1)
 
 
 def _last(text: str, said: Sequence[tuple[int, re.Match[str], str]], languages: Languages) -> Said:
@@ -366,8 +376,9 @@ _SOME = lexicon(
 )
 _LIMITS = lexicon(
     """only almost nearly partly half toy fake painted sometimes until unless except nur fast kaum halb
-    teilweise presque seulement partiellement sauf sólo solo casi parcialmente excepto только почти
-    частично кроме if when whenever wenn falls sofern si quand lorsque cuando если когда"""
+    teilweise hälfte halbvoll presque seulement partiellement moitié sauf sólo solo casi parcialmente hasta
+    mitad excepto только почти частично наполовину кроме halfway if when whenever
+    wenn falls sofern si quand lorsque cuando если когда"""
 )
 
 
@@ -732,6 +743,8 @@ def _same_predicate(said: _Predicate, asked: _Predicate, question: str, clause: 
 
 def _same_end(said: str, asked: str, clause: str) -> str | None:
     """What stands before the predicate of a Chinese clause that ends as the question; None if it does not."""
+    if asked.startswith(said) and asked[len(said) : len(said) + 1] in ("在", "是", "有"):
+        return None  # '没有猫' of '猫在沙发上吗': the thing itself
     if len(said) <= 3 and said in asked and re.search(r"[了过過没沒不未无無]|^有$", clause):
         return ""  # '戴了', '没戴'
     asked = asked.lstrip("的")
