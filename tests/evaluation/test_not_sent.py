@@ -76,7 +76,7 @@ def test_a_partner_that_was_not_sent_completely_is_named(file: Path) -> None:
     assert f"{GROUPS - 2} of {GROUPS} groups lack answers of setting 'unchanged'" in note
 
 
-def test_a_budget_holds_for_all_runs_of_the_same_command_on_a_store(file: Path) -> None:
+def test_each_command_has_a_budget_of_its_own_also_on_one_store(file: Path) -> None:
     options: dict[str, Any] = {
         "model": "baseline/chance",
         "store": str(file.parent / "store.db"),
@@ -89,8 +89,8 @@ def test_a_budget_holds_for_all_runs_of_the_same_command_on_a_store(file: Path) 
         return await asyncio.gather(first, second)
 
     both = asyncio.run(twice())
-    assert sum(one.counts.sent for one in both) == 5
-    assert run(file, max_requests=5).counts.sent == 5
+    assert [one.counts.sent for one in both] == [5, 5]
+    assert run(file, max_requests=5).counts.sent == 2 * GROUPS - 10
 
 
 def test_the_same_command_sends_the_rest(file: Path) -> None:
