@@ -21,7 +21,6 @@ from sightline.builders.near_duplicates import (
     hash_image,
     image_hashes,
 )
-from sightline.builders.run import Execution
 from sightline.builders.sources import check_images
 from sightline.cli.main import main
 from sightline.images import BadImage
@@ -171,10 +170,10 @@ def test_hashes_are_computed_once_and_unusable_images_are_reported(
     # The hash of other content must not be cached under the digest that the image had.
     photograph(4, side=100).save(tmp_path / "changing.png")
     store = Store.open(str(tmp_path / "s.db"))
-    found = gallery.named(image_hashes(gallery.files.values(), store, Execution()))
+    found = gallery.named(image_hashes(gallery.files.values(), store))
     assert "cut.png" not in found  # refused when it was inspected
     assert isinstance(found["changing.png"], BadImage)
     assert found["a.png"] == found["twin.png"] == hash_image(photograph(1))
     monkeypatch.setattr("sightline.builders.near_duplicates.hash_image", lambda _: b"computed anew")
-    assert gallery.named(image_hashes(gallery.files.values(), store, Execution()))["a.png"] == found["a.png"]
+    assert gallery.named(image_hashes(gallery.files.values(), store))["a.png"] == found["a.png"]
     store.close()

@@ -14,7 +14,6 @@ from PIL import Image
 
 from sightline.builders import style_network
 from sightline.builders.restyle import STYLES, Restyle, find_styles, refuse_equal_names, resized
-from sightline.builders.run import Execution
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.builders.style_network import paint, read_weights, shapes
 from sightline.cli.main import main
@@ -226,8 +225,8 @@ def test_a_gpu_uses_one_process_by_default(
     found: list[int] = []
     monkeypatch.setattr(os, "cpu_count", lambda: 5)
 
-    def build(*_: object, execution: Execution, **__: object) -> None:
-        found.append(execution.processes)
+    def build(*_: object, processes: int, **__: object) -> None:
+        found.append(processes)
         raise UserError("no further")
 
     monkeypatch.setattr("sightline.builders.run.build", build)

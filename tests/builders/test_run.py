@@ -14,7 +14,7 @@ from PIL import Image
 
 from sightline.builders.folder import BuildManifest, open_upright, read_manifest, save
 from sightline.builders.perturb import Perturb
-from sightline.builders.run import BuildSpec, Execution, SourceResult, build, image_name
+from sightline.builders.run import BuildSpec, SourceResult, build, image_name
 from sightline.builders.sources import SourceItem, folder_sources
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine, read_groups
@@ -86,7 +86,7 @@ def perturb(photos: Path, out: Path, processes: int) -> BuildManifest:
         Perturb("crop", "What?"),
         out,
         BuildSpec(kind="perturb", settings=settings),
-        execution=Execution(processes=processes),
+        processes=processes,
     )
 
 

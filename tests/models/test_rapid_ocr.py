@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from sightline.builders.read import images_at, read_all
-from sightline.builders.run import Execution
 from sightline.builders.sources import check_images
 from sightline.errors import UserError
 from sightline.images import BadImage, inspect_image
@@ -171,7 +170,7 @@ def test_two_processes_read_the_same_and_a_second_pass_reads_nothing(
 ) -> None:
     gallery = check_images(images_at([images]))
     reader = RapidOcr(threads=1)
-    both = read_all(gallery, reader, store, Execution(processes=2))
+    both = read_all(gallery, reader, store, processes=2)
     alone = Store.open(f"{store.name}.other")
     assert read_all(gallery, reader, alone) == both
     alone.close()

@@ -26,12 +26,11 @@ from sightline.builders.folder import (
 )
 from sightline.builders.near_duplicates import BITS, DISTANCE, find_duplicates, image_hashes, import_imagehash
 from sightline.builders.read import read_all
-from sightline.builders.run import Execution
 from sightline.builders.sources import CheckedImages, ids_of
 from sightline.errors import UserError
 from sightline.images import BadImage
 from sightline.models.ocr import Reader, Word
-from sightline.store.store import Store
+from sightline.store.store import OcrResult, Store
 from sightline.text import indented_json
 from sightline.types import ImageFile
 
@@ -159,7 +158,8 @@ def curate(
     store: Store,
     *,
     reader: Reader | None = None,
-    execution: Execution = Execution(),  # noqa: B008 - it is immutable
+    processes: int = 1,
+    show_progress: bool = False,
 ) -> Funnel:
     """Take images through all steps. Hashes and OCR text are cached in the store.
 
@@ -168,11 +168,13 @@ def curate(
     settings = {**asdict(options), "reader": reader.identity if reader is not None else None}
     funnel = start_funnel(gallery, settings)
     funnel = funnel.drop("copy", _copies(funnel))
-    hashes = image_hashes(funnel.kept.values(), store, execution)
+    hashes = image_hashes(funnel.kept.values(), store, processes=processes, show_progress=show_progress)
     funnel = funnel.drop("undecoded", _undecoded(funnel, hashes))
     funnel = funnel.drop("near_duplicate", _near_duplicates(funnel, hashes, options.distance))
     if reader is not None:
-        funnel = _read(funnel, reader, store, execution)
+        left = CheckedImages(funnel.kept, {})
+        texts = read_all(left, reader, store, processes=processes, show_progress=show_progress)
+        funnel = _count_texts(funnel, texts)
     if options.max_text is not None:
         funnel = funnel.drop("text", _too_much_text(funnel, options.max_text))
     if options.top is not None:
@@ -246,13 +248,12 @@ def _near_duplicates(funnel: Funnel, hashes: Mapping[str, bytes | BadImage], dis
         yield name, ImageStatus(why=why, like=duplicate.of, distance=duplicate.distance)
 
 
-def _read(funnel: Funnel, reader: Reader, store: Store, execution: Execution) -> Funnel:
+def _count_texts(funnel: Funnel, texts: Mapping[str, OcrResult]) -> Funnel:
     """The funnel with the counts of text in each image, without the unreadable ones."""
-    left = CheckedImages(funnel.kept, {})
-    texts = read_all(left, reader, store, execution)
+    files = funnel.kept
 
     def count_text(name: str, status: ImageStatus) -> ImageStatus:
-        words, file = texts[name], left.files[name]
+        words, file = texts[name], files[name]
         if isinstance(words, BadImage):
             return status
         words = without_false_words(words, file.width, file.height)
@@ -261,8 +262,7 @@ def _read(funnel: Funnel, reader: Reader, store: Store, execution: Execution) ->
 
     reasons = {name: str(words) for name, words in texts.items() if isinstance(words, BadImage)}
     unreadable = (
-        (name, ImageStatus(why=why.removeprefix(f"{left.files[name].path}: ")))
-        for name, why in reasons.items()
+        (name, ImageStatus(why=why.removeprefix(f"{files[name].path}: "))) for name, why in reasons.items()
     )
     return funnel.update(count_text).drop("unreadable", unreadable)
 

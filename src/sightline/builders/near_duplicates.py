@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from sightline.builders.run import Execution
+from sightline.builders.run import map_in_processes
 from sightline.errors import needs_extra
 from sightline.formats.files import text_digest
 from sightline.images import BadImage, read_image
@@ -57,7 +57,7 @@ def import_imagehash() -> Any:
 
 
 def image_hashes(
-    files: Iterable[ImageFile], store: Store, execution: Execution
+    files: Iterable[ImageFile], store: Store, *, processes: int = 1, show_progress: bool = False
 ) -> dict[str, bytes | BadImage]:
     """Hash images; the store caches the hashes.
 
@@ -75,9 +75,9 @@ def image_hashes(
         len(distinct),
         "images",
         done=len(hashes),
-        show_progress=execution.show_progress,
+        show_progress=show_progress,
     ) as advance:
-        for digest, hashed in execution.map_images(_hash_file, new):
+        for digest, hashed in map_in_processes(_hash_file, new, processes):
             hashes[digest] = hashed
             if not isinstance(hashed, BadImage):
                 store.caches.vectors.add({keys[digest]: hashed})

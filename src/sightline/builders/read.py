@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.released import read_captions
 from sightline.builders.folder import SUFFIXES
-from sightline.builders.run import Execution
+from sightline.builders.run import map_in_processes
 from sightline.builders.sources import CheckedImages, images_in
 from sightline.engine.client import Caption
 from sightline.errors import UserError
@@ -54,7 +55,9 @@ def read_all(
     gallery: CheckedImages,
     reader: Reader,
     store: Store,
-    execution: Execution = Execution(),  # noqa: B008
+    *,
+    processes: int = 1,
+    show_progress: bool = False,
 ) -> dict[str, OcrResult]:
     """Read the text of images. Each distinct image is read once; the store caches the text.
 
@@ -62,8 +65,9 @@ def read_all(
     """
     texts: dict[str, OcrResult] = {}
     distinct = len({file.digest for file in gallery.files.values()})
-    with progress("reading images", distinct, "images", show_progress=execution.show_progress) as advance:
-        for (digest, _), words in read_images(gallery.files.values(), reader, store, execution.map_images):
+    with progress("reading images", distinct, "images", show_progress=show_progress) as advance:
+        mapper = partial(map_in_processes, processes=processes)
+        for (digest, _), words in read_images(gallery.files.values(), reader, store, mapper):
             texts[digest] = words
             advance(1)
     return gallery.named(texts)

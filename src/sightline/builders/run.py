@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, field, structs
@@ -43,26 +43,6 @@ from sightline.formats.journal import FinishedSource
 from sightline.images import BadImage, read_original
 from sightline.progress import progress
 from sightline.text import print_note
-
-if TYPE_CHECKING:
-    from sightline.types import ImageFile
-
-
-# -- How the work of a builder is done: in this process or in several; results are the same
-
-ResultT = TypeVar("ResultT")
-
-
-class Execution(Struct, frozen=True, kw_only=True):
-    """In how many processes work is done, and whether progress is shown; neither ever changes a result."""
-
-    processes: int = 1
-    show_progress: bool = False
-
-    def map_images(
-        self, function: Callable[[ImageFile], ResultT], images: Sequence[ImageFile]
-    ) -> Generator[ResultT]:
-        return map_in_processes(function, images, self.processes)
 
 
 class SourceResult(Struct, frozen=True):
@@ -140,8 +120,9 @@ def build(
     out: Path,
     spec: BuildSpec,
     *,
-    execution: Execution = Execution(),  # noqa: B008 - it is immutable
+    processes: int = 1,
     force: bool = False,
+    show_progress: bool = False,
 ) -> BuildManifest:
     """Build a folder: images/, groups.jsonl and, last, manifest.json.
 
@@ -149,23 +130,23 @@ def build(
     finished sources; a finished folder is only checked. A source is dropped if its image is unusable, leads
     out of its folder, or is used by a folder of `spec.apart_from` (compared by content).
     """
-    checked = _check(sources, spec, execution)
+    checked = _check(sources, spec, show_progress=show_progress)
     with open_folder(out, checked.identity, force=force) as folder:
         if folder.finished and not force:
             return _check_finished(folder)
         folder.begin()
         tasks, done = _outstanding(checked, maker, folder)
-        if execution.show_progress:
+        if show_progress:
             _print_estimate(checked, len(done))
         with (
             folder.remove_partial_images_on_error(),
-            contextlib.closing(map_in_processes(_make, tasks, execution.processes)) as entries,
+            contextlib.closing(map_in_processes(_make, tasks, processes)) as entries,
             progress(
                 "building",
                 len(checked.sources),
                 "images",
                 done=len(done),
-                show_progress=execution.show_progress,
+                show_progress=show_progress,
             ) as advance,
         ):
             for entry in entries:
@@ -178,10 +159,10 @@ def image_name(source: SourceItem, variant: str, form: str) -> str:
     return built_image_path(f"{source.id}_{variant}", form.upper())
 
 
-def _check(sources: Sequence[SourceItem], spec: BuildSpec, execution: Execution) -> _CheckedSources:
+def _check(sources: Sequence[SourceItem], spec: BuildSpec, *, show_progress: bool) -> _CheckedSources:
     """Compute the digest of each source's image, and drop unusable sources before any work."""
     excluded, folder_of = read_excluded(spec.apart_from)
-    files, dropped = check_sources(sources, folder_of, show_progress=execution.show_progress)
+    files, dropped = check_sources(sources, folder_of, show_progress=show_progress)
     if not files:
         raise everything_dropped(dropped, "sources")
     digests = {name: file.digest for name, file in files.items()}
@@ -272,6 +253,7 @@ def _finish(checked: _CheckedSources, folder: BuiltFolder) -> BuildManifest:
 # -- Worker processes that end with their parent; a process that dies is an error, not an endless wait
 
 ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
 def map_in_processes(

@@ -424,7 +424,7 @@ def execute_read(options: argparse.Namespace) -> int:
     data = [Path(path) for path in options.data]
     if out is not None:
         refuse_overwriting(out, options.force, read=data)
-    execution, threads = workers(options)
+    processes, threads = workers(options)
     reader = RapidOcr(threads)
     images = limited(list(images_at(data).items()), options)
     gallery = check_images(dict(images), show_progress=not options.quiet)
@@ -432,7 +432,7 @@ def execute_read(options: argparse.Namespace) -> int:
         raise everything_dropped(gallery.broken, "images")
     store = Store.open(options.store)
     try:
-        texts = read_all(gallery, reader, store, execution)
+        texts = read_all(gallery, reader, store, processes=processes, show_progress=not options.quiet)
     finally:
         store.close()
     if out is not None:

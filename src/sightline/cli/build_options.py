@@ -23,7 +23,7 @@ from sightline.text import print_line, print_note
 if TYPE_CHECKING:
     from sightline.builders.folder import BuildManifest
     from sightline.builders.replies import ReplyRequests
-    from sightline.builders.run import BuildSpec, Execution, GroupMaker
+    from sightline.builders.run import BuildSpec, GroupMaker
     from sightline.builders.sources import SourceItem
     from sightline.engine.client import ModelClient, RequestEstimate
 
@@ -95,23 +95,20 @@ def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None
     add_dry_run(group)
 
 
-def workers(options: argparse.Namespace) -> tuple[Execution, int]:
+def workers(options: argparse.Namespace) -> tuple[int, int]:
+    """The number of processes, and of threads of each."""
     cores = os.cpu_count() or 1
-    execution = _execution(options, cores)
-    threads = options.threads
-    if threads is None:
-        threads = max(1, cores // execution.processes)
+    processes = _processes(options, cores)
+    threads = max(1, cores // processes) if options.threads is None else options.threads
     if threads < 1:
         raise UserError("--threads is too small", found=threads, expected="1 or more")
-    return execution, threads
+    return processes, threads
 
 
-def _execution(options: argparse.Namespace, processes: int) -> Execution:
-    from sightline.builders.run import Execution
-
+def _processes(options: argparse.Namespace, default: int) -> int:
     if options.processes is not None and options.processes < 1:
         raise UserError("--processes is too small", found=options.processes, expected="1 or more")
-    return Execution(processes=options.processes or processes, show_progress=not options.quiet)
+    return options.processes or default
 
 
 def sources_of(options: argparse.Namespace) -> list[SourceItem]:
@@ -151,7 +148,7 @@ def make(
 
     from sightline.builders.run import build
 
-    execution = _execution(options, processes or os.cpu_count() or 1)
+    processes = _processes(options, processes or os.cpu_count() or 1)
     manifest = build(
         limited(sources, options),
         maker,
@@ -161,8 +158,9 @@ def make(
             settings={**spec.settings, "seed": options.seed, "format": options.format},
             apart_from=tuple(Path(folder) for folder in options.apart_from),
         ),
-        execution=execution,
+        processes=processes,
         force=options.force,
+        show_progress=not options.quiet,
     )
     if not any(source.references for source in sources):
         print_note(f"none of the {len(sources):,} sources has a reference: acc and s_gt will have no value")

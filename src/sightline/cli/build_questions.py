@@ -468,13 +468,16 @@ def execute_curate(options: argparse.Namespace) -> int:
         refuse_unwritable(Path(options.out))
     # A missing library is reported before any image is read.
     import_imagehash()
-    execution, threads = workers(options)
+    processes, threads = workers(options)
+    show_progress = not options.quiet
     reader = _reader(selection, threads)
     images = limited(list(images_at(data).items()), options)
-    gallery = check_images(dict(images), show_progress=execution.show_progress)
+    gallery = check_images(dict(images), show_progress=show_progress)
     store = Store.open(options.store)
     try:
-        funnel = curate(gallery, selection, store, reader=reader, execution=execution)
+        funnel = curate(
+            gallery, selection, store, reader=reader, processes=processes, show_progress=show_progress
+        )
     finally:
         store.close()
     if options.out is not None:

@@ -15,7 +15,6 @@ from msgspec import Struct
 from sightline.benchmarks.base import Benchmark, defaults
 from sightline.benchmarks.registry import benchmark, benchmark_names
 from sightline.builders.near_duplicates import find_duplicates, image_hashes, import_imagehash
-from sightline.builders.run import Execution
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, read_groups
 from sightline.images import BadImage, inspect_image
@@ -199,7 +198,7 @@ class DuplicateSearches:
                     # Items with the same image file are not near-duplicates of each other.
                     places.setdefault(file.digest, place)
                     files.append(file)
-            found = image_hashes(files, self._store, Execution())
+            found = image_hashes(files, self._store)
             hashes |= {digest: hashed for digest, hashed in found.items() if isinstance(hashed, bytes)}
             self._states[path] = DuplicateState(done=batch[-1] + 1, total=total)
         pairs = [
