@@ -846,6 +846,16 @@ def test_an_option_may_say_that_nothing_is_known() -> None:
             "The angle at the apex is given as 40°. The sum of the three angles then gives 40° + x + x =",
             None,
         ),
+        # Places in an order, and numbers with their counter
+        (
+            "売上が最も低いのは?",
+            ("第1四半期", "第2四半期"),
+            "売上が最も低いのは第2四半期で、約180万円です。",
+            1,
+        ),
+        ("売上が最も低いのは?", ("第1四半期", "第2四半期"), "約2年間下がりました。", None),
+        ("컵이 몇 개 있습니까?", ("1개", "2개", "3개"), "컵이 두 개 있습니다.", 1),
+        ("개가 몇 마리입니까?", ("1", "2", "3"), "세 마리입니다.", 2),
     ],
 )
 def test_what_holds_for_two_options_states_neither(

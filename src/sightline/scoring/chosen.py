@@ -710,8 +710,10 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
     denied = {mention.position for mention, _ in held if mention.denied}
     # A letter that the question names is a thing in the image: 'the region marked C'.
     asked = {options.letters[letter] for letter in ALONE.findall(question) if letter in options.letters}
-    counts = bool(options.numbers) and all(
-        number.isdigit() and int(number) < 100 for number in options.numbers
+    counts = (
+        bool(options.numbers)
+        and not options.are_ordinals
+        and all(number.isdigit() and int(number) < 100 for number in options.numbers)
     )
     by_chance = counts and _OTHER_NUMBER.search(marked.text) is not None
     rank: Rule

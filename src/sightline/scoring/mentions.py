@@ -179,6 +179,11 @@ class Options:
         return [] if same or not short else [one[0] for one in found]
 
     @cached_property
+    def are_ordinals(self) -> bool:
+        """Whether the numbers are places in an order, as in 第2四半期: a number alone is then another one."""
+        return bool(self.numbers) and all(re.match(r"[第제]\s?\d", text) for text in self.texts)
+
+    @cached_property
     def content(self) -> Sequence[Sequence[str]]:
         """The words of each text that are not common, as they are written."""
         return [_content_words(text) for text in self.texts]
@@ -230,6 +235,7 @@ class Options:
         parts += [
             (0, i, rf"{AT_START}(?<![.:\-])(?<!\d,){_number(n)}(?![\d]|[.,:]\d){_unit(self.texts[i])}")
             for i, n in enumerate(self.numbers)
+            if not self.are_ordinals
         ]
         parts.sort(key=lambda part: -part[0])
         if not parts:
