@@ -856,6 +856,16 @@ def test_an_option_may_say_that_nothing_is_known() -> None:
         ("売上が最も低いのは?", ("第1四半期", "第2四半期"), "約2年間下がりました。", None),
         ("컵이 몇 개 있습니까?", ("1개", "2개", "3개"), "컵이 두 개 있습니다.", 1),
         ("개가 몇 마리입니까?", ("1", "2", "3"), "세 마리입니다.", 2),
+        # One in each hand
+        (
+            "What does she hold?",
+            ("a cup", "a book"),
+            "She holds a cup in one hand, a book in the other.",
+            None,
+        ),
+        ("What is in her left hand?", ("a cup", "a book"), "A cup in her left hand, a book in the right.", 0),
+        ("What does she hold?", ("a cup", "a book"), "She holds a book; the man on the right has a cup.", 1),
+        ("服务员端着什么?", ("咖啡", "汤"), "服务员左手端着一碗汤,右手端着一杯咖啡。", None),
     ],
 )
 def test_what_holds_for_two_options_states_neither(

@@ -620,7 +620,11 @@ def _restated(marked: Marked, options: Options, question: str) -> list[_Statemen
     at = max(range(len(held)), key=lambda i: len(held[i][0]))
     shared, named, clause, sentence = held[at]
     more = 1 if _SPACED.search(question) else 2
-    rival = any(other - named and len(words) > len(shared) - more for words, other, _, _ in held)
+    each = _SIDES.search(clause) and not _SIDES.search(question)
+    rival = any(
+        other - named and (len(words) > len(shared) - more or (each and _is_other_side(text, clause)))
+        for words, other, text, _ in held
+    )
     if rival or len(named) != 1 or len(shared) < 0.5 * len(asked) or unsure.search(clause):
         return []
     start = marked.text.index(sentence)
@@ -634,6 +638,18 @@ def _restated(marked: Marked, options: Options, question: str) -> list[_Statemen
     return [_Statement(named.pop(), start, sentence)]
 
 
+def _is_other_side(text: str, clause: str) -> bool:
+    """Whether a clause only says the same of another side: 'a book in the other'."""
+    said = content_of(MENTION.sub(" ", _SIDES.sub(" ", text))) - content_of(clause)
+    # In Chinese and Japanese, a measure word or a particle may differ.
+    return _SIDES.search(text) is not None and len(said) <= (0 if _SPACED.search(clause) else 1)
+
+
+_SIDES = re.compile(
+    r"(?i)\b(?:left|right|in one|on one|other|link\w+|recht\w+|andere\w*|gauche|droite|autre|izquierda"
+    r"|derecha|otra|лев\w+|прав\w+|друг\w+)\b|[左右]|왼|오른"
+)
+"""Two sides that may each have an option: 'a cup in the left hand, a book in the right'."""
 _ASKED_KIND = re.compile(
     r"(?i)\b(?:what|which|welche[rsnm]?|quel(?:le)?s?|qué|cuál|как(?:ой|ая|ое|ие|ого|ую|им|ом))"
     r"\s+(?:is |are )?\w+"
