@@ -589,9 +589,9 @@ def _where(wanted: GroupFilter) -> _Where:
     for name in _conditions(wanted):
         parts.append("kind IN (SELECT kind FROM facets WHERE field = ? AND label = ? AND value = ?)")
         values += name
-    if wanted.search:
+    if words := matched_words(wanted.search or ""):  # blanks alone look for nothing
         parts.append("number IN (SELECT rowid FROM words WHERE words MATCH ?)")
-        values.append(matched_words(wanted.search))
+        values.append(words)
     return _Where(" AND ".join(parts) or "TRUE", values)
 
 
