@@ -151,3 +151,21 @@ _CONTRACTED = re.compile(r"(?:n't|'re|\b(?:it|he|she|that)'s)\b", re.IGNORECASE)
 def expanded(text: str) -> str:
     """A text without contractions: 'it is not' of 'it isn't'."""
     return _CONTRACTED.sub(lambda found: _IN_FULL[found[0].casefold()], text)
+
+
+# -- Labels
+
+FILL = r"[\s\"'“”‘’「」『』《》〈〉«»【】\[\](){}<>*_:：=,，.、#•\-–—→⇒|]*"
+"""What may stand between a label and what it labels: blanks, brackets, quotes, marks."""
+
+
+def label_pattern(languages: Languages) -> re.Pattern[str]:
+    """What labels an answer: 'Answer:', 'I choose', '答案是'."""
+    between = rf"(?:[\s*\"'(]+[^\s.:：=?？\n{LETTER}-{LAST}]+){{0,7}}?"
+    alone = r"\s*\n+(?=[\s(]*(?:{M}|[A-Za-z]\W*(?:$|\n)))"
+    wrong = rf"(?:(?<![{EDGE}])(?:wrong|incorrect|falsche|mauvaise|incorrecta|неверный|неправильный)\s+)?"
+    return word_pattern(
+        rf"(?:{wrong}(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
+        rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
+        languages,
+    )

@@ -31,16 +31,17 @@ from typing import Literal, NamedTuple
 from sightline.scoring import option_lists, yes_no
 from sightline.scoring.answer_words import (
     EDGE,
+    FILL,
     LAST,
     LETTER,
     TEXT,
     Languages,
+    label_pattern,
     languages_of,
     word_pattern,
 )
 from sightline.scoring.mentions import (
     ALONE,
-    FILL,
     LABEL,
     LETTER_SIGN,
     LETTERS,
@@ -53,7 +54,6 @@ from sightline.scoring.mentions import (
     content_of,
     inflected,
     joining,
-    label_pattern,
     mark,
     mentions_of,
     plain_text,
