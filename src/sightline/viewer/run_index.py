@@ -10,7 +10,7 @@ import unicodedata
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -112,6 +112,9 @@ COLUMNS: Mapping[Order, str] = {
     "similarity": "similarity",
 }
 """Order of groups -> the column that they are sorted by."""
+
+SEARCHES = 64
+"""The filters whose counts an index remembers: the file never changes, and each page of a list counts."""
 
 MOST_LISTED = 50
 """The values of a label that lists of filters show, the most frequent ones."""
@@ -385,6 +388,7 @@ class RunIndex:
         self.groups, self.orders = body.groups, body.orders
         self.result_json = bytes(body.result)
         self._facets = body.facets
+        self._counts = lru_cache(SEARCHES)(self._facet_counts)
 
     @cached_property
     def result(self) -> Result:
@@ -424,8 +428,8 @@ class RunIndex:
         )
 
     def count(self, wanted: GroupFilter) -> int:
-        if wanted.search:
-            return self._count(_where(wanted))
+        if wanted.search:  # which takes the longest, and whose filters are counted beside it
+            return _groups_in(self._counts(wanted))
         condition, values = _where(wanted)
         query = f"SELECT coalesce(sum(groups), 0) FROM kinds WHERE {condition}"
         return int(self.rows_of(query, values)[0][0])
@@ -444,12 +448,11 @@ class RunIndex:
         """Count the groups of each value of a filter under the other conditions."""
         if wanted == EVERY:
             return Facets(self._facets, self.groups)
-        counts = self._facet_counts(wanted)
-        # Each group has one value of `right`: another search would take as long as this one.
-        total = sum(groups for (field, _, _), groups in counts.items() if field == "right")
+        counts = dict(self._counts(wanted))
+        total = _groups_in(counts)
         chosen = {(field, label) for field, label, _ in _conditions(wanted)}
         for field, label in chosen:
-            others = self._facet_counts(_without(wanted, field, label))
+            others = self._counts(_without(wanted, field, label))
             counts |= {name: groups for name, groups in others.items() if name[:2] == (field, label)}
         listed = [
             _facet(
@@ -581,6 +584,11 @@ class _Where(NamedTuple):
 
     condition: str
     values: Sequence[object]
+
+
+def _groups_in(counts: Mapping[FacetName, int]) -> int:
+    """The number of the groups that are counted: each has one value of `right`."""
+    return sum(groups for (field, _, _), groups in counts.items() if field == "right")
 
 
 def _where(wanted: GroupFilter) -> _Where:
