@@ -176,7 +176,7 @@ class EqualRequests(Struct, frozen=True):
 
 
 class Counts(Struct):
-    """The state of a run of requests; `images` counts bytes to servers that accept references."""
+    """The state of a run of requests."""
 
     total: int = 0
     cached: int = 0

@@ -20,12 +20,11 @@ from sightline.engine.limits import (
 )
 from sightline.engine.runner import CLOSED, choose, is_comparable
 from sightline.evaluation.batches import price_note
-from sightline.evaluation.image_texts import UncachedImages, cached_images_as_text
+from sightline.evaluation.image_texts import UncachedImages, cached_images_as_text, images_to_show
 from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
     Prepared,
-    images_to_show,
     judge_sampling,
     make_plan,
     model_identity,

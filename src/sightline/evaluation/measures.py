@@ -94,21 +94,17 @@ _NUMBER = struct.Struct("<d")
 
 def metrics_of(options: Mapping[str, Any]) -> dict[str, TextMetric]:
     """The text metrics that the options choose; no weights are loaded."""
-    load = loading(options)
-    return {name: load(name) for name in requested_metrics(options)}
+    return {name: load_text_metric(name, options) for name in requested_metrics(options)}
 
 
 def identities_of(metrics: Mapping[str, TextMetric]) -> dict[str, str]:
     return {name: metric.identity for name, metric in metrics.items()}
 
 
-def loading(options: Mapping[str, Any]) -> Callable[[str], TextMetric]:
-    def load(name: str) -> TextMetric:
-        from sightline.models.text_metrics import text_metric  # few evaluations measure texts
+def load_text_metric(name: str, options: Mapping[str, Any]) -> TextMetric:
+    from sightline.models.text_metrics import text_metric  # few evaluations measure texts
 
-        return text_metric(name, options)
-
-    return load
+    return text_metric(name, options)
 
 
 def load_embedder(name: str) -> Embedder:
@@ -407,5 +403,5 @@ def recorded_measures(benchmark: Benchmark, run: StoredRun, store: Store) -> Ans
     if scorer is not None and identity:
         similarity = Similarity(scorer, identity, partial(load_embedder, options.get("embedder", "")), store)
     if run.text_metrics:
-        texts = TextMeasures(run.text_metrics, loading(options), store)
+        texts = TextMeasures(run.text_metrics, partial(load_text_metric, options=options), store)
     return AnswerMeasures(similarity=similarity, texts=texts)

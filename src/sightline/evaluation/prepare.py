@@ -576,15 +576,6 @@ def _limit_source(
     return f"{name} of {setting}"
 
 
-def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
-    """The images of all probes, under the evaluated setting and under those that metrics read too."""
-    from sightline.evaluation.image_texts import images_in_probes
-
-    task = prepared.task
-    settings = [task.options.benchmark, *task.partners.values()]
-    return images_in_probes(task.benchmark, task.samples, settings)
-
-
 def _some_of(samples: Iterable[Sample], ids: Collection[str]) -> Iterator[Sample]:
     left = set(ids)
     for sample in samples if left else ():

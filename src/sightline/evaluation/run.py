@@ -26,7 +26,6 @@ from sightline.evaluation.prepare import (
     Prepared,
     check_results_folder,
     describe_evaluation,
-    images_to_show,
     judge_model,
     make_plan,
     prepare_evaluation,
@@ -101,7 +100,7 @@ async def _evaluate(
 ) -> Evaluation:
     augmented, caption_counts = None, Counts()
     if (replacement := prepared.models.replacement) is not None:
-        from sightline.evaluation.image_texts import images_as_text  # few runs replace images
+        from sightline.evaluation.image_texts import images_as_text, images_to_show  # few runs replace images
 
         replacement.spend_from(account)
         images = await run_in_thread(images_to_show, prepared)
