@@ -260,25 +260,19 @@ def json_text(tables: Sequence[ReportTable]) -> str:
 
 def _flat(column: Column, cell: Cell) -> dict[str, Any]:
     """One cell under flat names, which depend on the column alone."""
-    if column.kind == "value":
-        value = cell if isinstance(cell, Value) else Value(None)
-        names = [f"{column.key} {part}".strip() for part in ("value", "low", "high", "interval")]
-        return dict(zip(names, (value.value, value.low, value.high, value.interval), strict=True))
+    if column.kind in ("value", "spread"):
+        shown = cell if isinstance(cell, Value) else Value(None)
+        first = f"{column.key} value".strip() if column.kind == "value" else column.key
+        names = [first, *(f"{column.key} {part}".strip() for part in ("low", "high", "interval"))]
+        plain = dict(zip(names, (shown.value, shown.low, shown.high, shown.interval), strict=True))
+        has_difference = column.kind == "spread" and column.differences
+        return plain | ({f"{column.key} difference": shown.difference} if has_difference else {})
     if column.kind == "published":
         names = [column.key, f"{column.key} difference", f"{column.key} comparable"]
         if not isinstance(cell, PublishedCell):
             return dict.fromkeys(names)
         found = cell.figure.value, cell.difference, cell.figure.comparable
         return dict(zip(names, found, strict=True))
-    if column.kind == "spread":
-        spread = cell if isinstance(cell, Value) else Value(None)
-        plain = {
-            column.key: spread.value,
-            f"{column.key} low": spread.low,
-            f"{column.key} high": spread.high,
-            f"{column.key} interval": spread.interval,
-        }
-        return plain | ({f"{column.key} difference": spread.difference} if column.differences else {})
     return {column.key: cell.value if isinstance(cell, PValue) else cell}
 
 
