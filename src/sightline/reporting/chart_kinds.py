@@ -14,7 +14,15 @@ from msgspec.structs import replace
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
 from sightline.reporting.judges import JudgeResult
-from sightline.reporting.notes import ResultPoint, options_text, published_notes, row_names, task_of
+from sightline.reporting.notes import (
+    ResultPoint,
+    first_of_rows,
+    options_text,
+    published_marks,
+    published_notes,
+    row_names,
+    task_of,
+)
 from sightline.reporting.table import interval_text, number_text
 from sightline.reporting.tables import leading_metrics, run_names, title_of
 from sightline.text import for_plot
@@ -82,19 +90,8 @@ class Chart(Struct, frozen=True):
         parts = ["Whiskers: 95 % CI.", also]
         if self.margin is not None:
             parts.append(f"Dashed: the margin of \N{PLUS-MINUS SIGN}{self.margin:g}.")
-        figures = [(value.row, one) for value in self.values for one in _first_of_rows(value.metric)]
+        figures = [(value.row, one) for value in self.values for one in first_of_rows(value.metric.published)]
         return " ".join(filter(None, (*parts, _hollow(figures))))
-
-
-def _first_of_rows(metric: MetricValue) -> list[PublishedValue]:
-    """The first figure of each row: a paper may print two."""
-    first = {figure.row: figure for figure in reversed(metric.published or ())}
-    return [one for one in metric.published or () if first[one.row] is one]
-
-
-def published_marks(metric: MetricValue) -> list[tuple[str, float]]:
-    """The name and the value of each published figure that is drawn."""
-    return [(f"{one.row}, {one.table} {one.mark}".rstrip(), one.value) for one in _first_of_rows(metric)]
 
 
 def _hollow(figures: Sequence[tuple[str, PublishedValue]]) -> str:

@@ -121,6 +121,19 @@ def null_notes(metrics: Iterable[MetricValue]) -> list[str]:
     ]
 
 
+def first_of_rows(figures: Sequence[PublishedValue] | None) -> list[PublishedValue]:
+    """The first published figure of each row: a paper may print two."""
+    first = {figure.row: figure for figure in reversed(figures or ())}
+    return [one for one in figures or () if first[one.row] is one]
+
+
+def published_marks(metric: MetricValue) -> list[tuple[str, float]]:
+    """The name and the value of each published figure that is drawn."""
+    return [
+        (f"{one.row}, {one.table} {one.mark}".rstrip(), one.value) for one in first_of_rows(metric.published)
+    ]
+
+
 def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
     """The notes on published figures, each behind their mark; first those on comparable figures.
 

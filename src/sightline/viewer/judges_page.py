@@ -26,7 +26,7 @@ from sightline.viewer.addresses import number_of
 from sightline.viewer.group_view import group_view
 from sightline.viewer.index_entry import judges_differ, read_lines
 from sightline.viewer.index_types import GroupFilter, RunSummary
-from sightline.viewer.plots import roc_picture
+from sightline.viewer.plots import roc_chart
 from sightline.viewer.run_index import RunIndex
 from sightline.viewer.viewer import Viewer, run_name, shown_images, waiting_page
 
@@ -76,7 +76,7 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "matrix": agreement_matrix(index.result, judges, {row.judge: row.agreement for row in overall}),
             "by_judge": [one for one in index.result.metrics if one.subset.startswith("judge=") and one.n],
             "agreements": [one for one in index.result.metrics if one.metric in OF_JUDGES],
-            "roc_curves": roc_picture([row for row in with_short_names(report).rows if row.subset == "all"])
+            "roc_curves": roc_chart([row for row in with_short_names(report).rows if row.subset == "all"])
             if report
             else None,
             "tables": [visible_table(table) for table in judge_tables(report)] if report else [],

@@ -63,7 +63,7 @@ from sightline.viewer.annotation_items import (
     view_item,
 )
 from sightline.viewer.annotation_items import one as one_value
-from sightline.viewer.plots import Picture, picture
+from sightline.viewer.plots import PageChart, page_chart
 from sightline.viewer.viewer import Viewer
 
 SECTION = "Annotate"
@@ -359,14 +359,14 @@ class PersonalLink(Struct, frozen=True):
     left: str
 
 
-def growth_chart(points: Sequence[AgreementPoint]) -> Picture | None:
+def growth_chart(points: Sequence[AgreementPoint]) -> PageChart | None:
     """The agreement as it grows, from 0 to 1; None with fewer than two points that have a value."""
     drawn = [(point.items, point.value) for point in points if point.value.value is not None]
     if len(drawn) < 2:
         return None
     (first, start), *_, (last, end) = drawn
     label = f"Krippendorff's alpha from {start.value:.2f} at {first} items to {end.value:.2f} at {last} items"
-    return picture(label, drawn, lambda: growth("alpha", drawn, PAGE_INCHES))
+    return page_chart(label, drawn, lambda: growth("alpha", drawn, PAGE_INCHES))
 
 
 def quality_of(seen: Overview) -> LabelQuality | str:

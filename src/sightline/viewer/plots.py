@@ -27,7 +27,7 @@ from sightline.reporting.chart_kinds import (
 )
 from sightline.reporting.charts import PAGE_INCHES, THEMES, Theme, can_draw, chart_bytes, results_chart
 from sightline.reporting.judges import JudgeResult
-from sightline.reporting.notes import label_of
+from sightline.reporting.notes import first_of_rows, label_of
 from sightline.reporting.tables import leading_metrics, title_of
 from sightline.types import PERCENT, MetricValue, Range, Result, Unit
 from sightline.viewer.environment import number as number_text
@@ -131,12 +131,9 @@ def metric_plot(
     """The plot of a value beside comparable published figures; `humans` are rows of the paper."""
     published = [
         PlotPoint("human" if one.row in humans else "published", one.value, name=_row_words(one.row, humans))
-        for one in metric.published or ()
-        if one.comparable
+        for one in first_of_rows([one for one in metric.published or () if one.comparable])
     ]
-    return PlotCell(
-        scale, (*measured(metric), *_first_of_rows(published), *chance_points(chance)), metric.unit
-    )
+    return PlotCell(scale, (*measured(metric), *published, *chance_points(chance)), metric.unit)
 
 
 def measured(metric: MetricValue) -> list[PlotPoint]:
@@ -149,11 +146,6 @@ def measured(metric: MetricValue) -> list[PlotPoint]:
 def chance_points(chance: float | None) -> list[PlotPoint]:
     """The point of guessing; none if its value is unknown."""
     return [] if chance is None else [PlotPoint("chance", chance, name="chance")]
-
-
-def _first_of_rows(points: Sequence[PlotPoint]) -> list[PlotPoint]:
-    """The first figure of each row: a paper may print two."""
-    return list({point.name: point for point in reversed(points)}.values())[::-1]
 
 
 def _row_words(row: str, humans: Sequence[str]) -> str:
@@ -172,14 +164,14 @@ def _interval_words(point: PlotPoint, unit: Unit, *, signed_bounds: bool) -> str
 MOST_SPOKES = 12
 """The most labels of a radar."""
 
-MOST_PICTURES = 256
-"""The pictures whose images can be asked for; a page that is loaded again brings back older ones."""
+MOST_CHARTS = 256
+"""The charts whose images can be asked for; a page that is loaded again brings back older ones."""
 
 DPI = 192
 """The pixels of an inch: two for each pixel of a page."""
 
 
-class Picture(Struct, frozen=True):
+class PageChart(Struct, frozen=True):
     """A chart in a page, with an image for each theme: its numbers as text, the digest of its content."""
 
     label: str
@@ -195,35 +187,36 @@ class Picture(Struct, frozen=True):
         return f"/charts/{self.digest}-{theme}.png"
 
 
-_PICTURES: dict[str, Picture] = {}
-"""The latest pictures by digest."""
+_CHARTS: dict[str, PageChart] = {}
+"""The latest charts by digest."""
 
 
-def picture(label: str, content: Sequence[object], draw: Callable[[], Figure]) -> Picture:
-    """A picture of `content`, from which `draw` draws it."""
-    found = Picture(label, json_digest(msgspec.to_builtins(content)), draw)
-    _PICTURES[found.digest] = found
-    for old in list(_PICTURES)[:-MOST_PICTURES]:
-        _PICTURES.pop(old, None)
+def page_chart(label: str, content: Sequence[object], draw: Callable[[], Figure]) -> PageChart:
+    """A chart of `content`, from which `draw` draws it."""
+    found = PageChart(label, json_digest(msgspec.to_builtins(content)), draw)
+    _CHARTS.pop(found.digest, None)  # shown last, gone last
+    _CHARTS[found.digest] = found
+    for old in list(_CHARTS)[:-MOST_CHARTS]:
+        _CHARTS.pop(old, None)
     return found
 
 
 def chart_image(name: str) -> bytes | None:
     """The image of a chart by its name in an address; None if it is not known any more."""
     digest, _, theme = name.removesuffix(".png").rpartition("-")
-    if digest not in _PICTURES or theme not in THEMES:
+    if digest not in _CHARTS or theme not in THEMES:
         return None
     return _png(digest, theme)
 
 
-@lru_cache(maxsize=MOST_PICTURES)
+@lru_cache(maxsize=MOST_CHARTS)
 def _png(digest: str, theme: Theme) -> bytes:
-    return chart_bytes(_PICTURES[digest].draw, ".png", theme, DPI)
+    return chart_bytes(_CHARTS[digest].draw, ".png", theme, DPI)
 
 
-def scatter_picture(
+def scatter_chart(
     runs: Sequence[NamedResult], names: tuple[str, str]
-) -> tuple[Picture, Sequence[MetricPair]] | None:
+) -> tuple[PageChart, Sequence[MetricPair]] | None:
     """Two metrics of runs and of the rows of the paper that print both; None with fewer than two points."""
     paper = paper_of(runs[0].result.benchmark)
     first, *others = [run.result for run in runs]
@@ -235,10 +228,10 @@ def scatter_picture(
     words = [f"{one.name}: {number_text(one.x.value)}, {number_text(one.y.value)}" for one in pairs]
     label = f"{names[1]} against {names[0]}. {'; '.join(words)}"
     content = [title_of(results, None, called), pairs]
-    return picture(label, content, lambda: scatter(results, PAGE_INCHES, names, called)), pairs
+    return page_chart(label, content, lambda: scatter(results, PAGE_INCHES, names, called)), pairs
 
 
-def radar_picture(runs: Sequence[NamedResult], metric: str, label: str) -> Picture | None:
+def radar_chart(runs: Sequence[NamedResult], metric: str, label: str) -> PageChart | None:
     """A metric under each value of a label; None with too few or too many values."""
     held = [(run.name, run.by_label(metric, label)) for run in runs]
     rows = {name for _, values in held for name, value in values.items() if value.value is not None}
@@ -250,17 +243,17 @@ def radar_picture(runs: Sequence[NamedResult], metric: str, label: str) -> Pictu
         f"{name}: " + ", ".join(f"{row} {number_text(value.value)}" for row, value in values.items())
         for name, values in held
     ]
-    return picture("; ".join(words), [chart], lambda: radar(chart, PAGE_INCHES))
+    return page_chart("; ".join(words), [chart], lambda: radar(chart, PAGE_INCHES))
 
 
-def roc_picture(rows: Sequence[JudgeResult]) -> Picture | None:
+def roc_chart(rows: Sequence[JudgeResult]) -> PageChart | None:
     """The curves of judges, the largest areas first; None if humans call all answers alike."""
     drawn = sorted((row for row in rows if row.curve), key=lambda row: -(row.roc_auc.value or 0.0))
     drawn = drawn[:MOST_CURVES]
     if not drawn:
         return None
     label = "; ".join(f"{row.judge}: area {number_text(row.roc_auc.value)} percent" for row in drawn)
-    return picture(label, drawn, lambda: roc(drawn, PAGE_INCHES))
+    return page_chart(label, drawn, lambda: roc(drawn, PAGE_INCHES))
 
 
 # -- The results on a page, and what it looks up in them: values by label, scales, leading metrics

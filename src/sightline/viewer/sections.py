@@ -31,7 +31,7 @@ from sightline.viewer.index_types import GroupFilter, RightShare
 from sightline.viewer.plots import (
     PERCENT_SCALE,
     NamedResult,
-    Picture,
+    PageChart,
     PlotCell,
     PlotPoint,
     Scale,
@@ -44,8 +44,8 @@ from sightline.viewer.plots import (
     metric_plot,
     metric_scale,
     number_of,
-    radar_picture,
-    scatter_picture,
+    radar_chart,
+    scatter_chart,
     words_of,
 )
 
@@ -271,7 +271,7 @@ class Forest(Struct, frozen=True):
     several_runs: bool
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    chart: Picture | None = None
+    chart: PageChart | None = None
 
     @property
     def kinds(self) -> set[str]:
@@ -286,7 +286,7 @@ def by_label(section: ByLabel, runs: Sequence[NamedResult]) -> Forest | None:
     total = [("All", run.name, value) for run in runs if (value := run.value(section.metric)) is not None]
     if len(names) < 2:
         return None
-    chart = radar_picture(runs, section.metric, section.label) if section.radar else None
+    chart = radar_chart(runs, section.metric, section.label) if section.radar else None
     words = words_of(section.label)
     return _forest(f"{section.metric} by {words}", words, [*cells, *total], runs, chart)
 
@@ -363,7 +363,7 @@ def _forest(
     head: str,
     cells: Sequence[tuple[str, str, MetricValue]],
     runs: Sequence[NamedResult],
-    chart: Picture | None = None,
+    chart: PageChart | None = None,
 ) -> Forest:
     values = [value for _, _, value in cells]
     benchmark, humans = runs[0].result.benchmark, human_rows(runs[0].result.benchmark)
@@ -398,7 +398,7 @@ class ScatterSection(Struct, frozen=True):
 
     kind: ClassVar[str] = "scatter"
     title: str
-    chart: Picture
+    chart: PageChart
     names: tuple[str, str]
     points: Sequence[MetricPair]
 
@@ -406,7 +406,7 @@ class ScatterSection(Struct, frozen=True):
 def against(section: Against, runs: Sequence[NamedResult]) -> ScatterSection | None:
     """One metric against another, with the rows of the paper that print both; None without numbers."""
     names = (section.x, section.y)
-    drawn = scatter_picture(runs, names)
+    drawn = scatter_chart(runs, names)
     return drawn and ScatterSection(f"{section.y} against {section.x}", drawn[0], names, drawn[1])
 
 

@@ -23,7 +23,6 @@ from sightline.reporting.chart_kinds import (
     matrix,
     metric_pairs,
     n_words,
-    published_marks,
     radar,
     scatter,
     series_style,
@@ -42,7 +41,7 @@ from sightline.reporting.charts import (
     results_chart,
     varied_chart,
 )
-from sightline.reporting.notes import published_notes, result_points
+from sightline.reporting.notes import published_marks, published_notes, result_points
 from sightline.reporting.table import flat
 from sightline.reporting.tables import summary
 from sightline.types import MetricValue, Result

@@ -18,7 +18,7 @@ from sightline.reporting.chart_kinds import roc
 from sightline.reporting.judges import JudgeResult
 from sightline.types import Verdict, VerdictName
 from sightline.viewer.environment import environment
-from sightline.viewer.plots import NamedResult, Picture, chart_image, picture, radar_picture, roc_picture
+from sightline.viewer.plots import NamedResult, PageChart, chart_image, page_chart, radar_chart, roc_chart
 
 pytest.importorskip("matplotlib")
 
@@ -54,9 +54,9 @@ HUMAN: list[VerdictName] = ["right", "right", "wrong", "right", "wrong", "wrong"
 JUDGE: list[VerdictName] = ["right", "undecided", "right", "right", "wrong", "wrong"]
 
 
-def shown(chart: Picture, *, inline: bool) -> str:
+def shown(chart: PageChart, *, inline: bool) -> str:
     macros = environment().get_template("plots.html").make_module()
-    return str(macros.picture(chart, inline))  # type: ignore[attr-defined]
+    return str(macros.page_chart(chart, inline))  # type: ignore[attr-defined]
 
 
 def test_the_area_under_each_drawn_curve_is_the_roc_auc_beside_it() -> None:
@@ -68,17 +68,17 @@ def test_the_area_under_each_drawn_curve_is_the_roc_auc_beside_it() -> None:
         assert area == pytest.approx(row.roc_auc.value)
     marked = {row.judge: line.get_markevery() for row, line in zip(rows, lines, strict=True)}
     assert marked["gpt"] == [1, 2]  # a point for each verdict between the corners
-    found = roc_picture(rows)
+    found = roc_chart(rows)
     assert found is not None
     assert all(f"{row.judge}: area {row.roc_auc.value:.1f} percent" in found.label for row in rows)
 
 
 def test_there_is_no_chart_if_humans_call_all_answers_right() -> None:
-    assert roc_picture(judged(["right"] * 6, JUDGE)) is None
+    assert roc_chart(judged(["right"] * 6, JUDGE)) is None
 
 
-def test_a_picture_has_an_image_for_each_theme_in_the_page_or_at_an_address(iibench: Make) -> None:
-    chart = radar_picture([NamedResult("m", iibench())], "accuracy", "domain")
+def test_a_chart_has_an_image_for_each_theme_in_the_page_or_at_an_address(iibench: Make) -> None:
+    chart = radar_chart([NamedResult("m", iibench())], "accuracy", "domain")
     assert chart is not None
     sources = dict(re.findall(r'(srcset|src)="([^"]+)"', shown(chart, inline=False)))
     light, dark = (chart_image(sources[name].removeprefix("/charts/")) for name in ("src", "srcset"))
@@ -89,9 +89,9 @@ def test_a_picture_has_an_image_for_each_theme_in_the_page_or_at_an_address(iibe
     assert [base64.b64decode(inside[name]) for name in ("src", "srcset")] == [light, dark]
 
 
-def test_equal_content_is_one_picture_and_an_unknown_one_has_no_image(iibench: Make) -> None:
+def test_equal_content_is_one_chart_and_an_unknown_one_has_no_image(iibench: Make) -> None:
     first, again, other = (
-        radar_picture([NamedResult(name, iibench())], "accuracy", "domain") for name in ("m", "m", "n")
+        radar_chart([NamedResult(name, iibench())], "accuracy", "domain") for name in ("m", "m", "n")
     )
     assert first is not None
     assert again is not None
@@ -103,12 +103,12 @@ def test_equal_content_is_one_picture_and_an_unknown_one_has_no_image(iibench: M
 
 def test_without_matplotlib_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.viewer.plots.can_draw", lambda: False)
-    page = shown(picture("<script>", [], lambda: None), inline=True)  # type: ignore[arg-type,return-value]
+    page = shown(page_chart("<script>", [], lambda: None), inline=True)  # type: ignore[arg-type,return-value]
     assert "<img" not in page
     assert "pip install" in page
 
 
 def test_the_text_of_a_picture_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sightline.viewer.plots.can_draw", lambda: True)
-    page = shown(picture('</svg><script>"', [], lambda: None), inline=False)  # type: ignore[arg-type,return-value]
+    page = shown(page_chart('</svg><script>"', [], lambda: None), inline=False)  # type: ignore[arg-type,return-value]
     assert "<script" not in page
