@@ -166,12 +166,12 @@ def test_a_sweep_survives_a_killed_and_a_requeued_job_with_the_metrics_of_one_pr
 
 
 def test_a_restarted_driver_uses_the_servers_that_still_live(lab: Lab) -> None:
-    driver = lab.start(*lab.served("--seconds 0.1"))
+    driver = lab.start(*lab.served("--seconds 0.5"))
     soon(lambda: len(lab.lines("asked")) >= 10)
     driver.send_signal(signal.SIGKILL)
     driver.communicate()
     assert len(lab.cluster.jobs("RUNNING")) == 2
-    status, said = lab.run(*lab.served("--seconds 0.1"))
+    status, said = lab.run(*lab.served("--seconds 0.5"))
     assert status == 0, said
     assert "uses the jobs of an earlier run (2)" in said
     assert "submitted" not in said

@@ -20,7 +20,7 @@ from sightline.engine.limits import (
 )
 from sightline.engine.runner import CLOSED, choose, is_comparable
 from sightline.evaluation.batches import price_note
-from sightline.evaluation.image_texts import UncachedImages, cached_images_as_text, images_to_show
+from sightline.evaluation.image_texts import UncachedImages, cached_images_as_text, images_in_probes
 from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
@@ -334,7 +334,8 @@ def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
     with existing_or_empty_store(spec.store) as store:
         augmented, uncached = None, None
         if prepared.models.replacement is not None:
-            images = images_to_show(prepared)
+            task = prepared.task
+            images = images_in_probes(task.benchmark, task.samples, task.shown)
             augmented, uncached = cached_images_as_text(prepared.models.replacement, images, store)
         plan = make_plan(prepared, store, augmented, read_only=True)
         planned = _count(prepared, plan, store, planned_keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.released import read_captions
@@ -21,9 +21,6 @@ from sightline.progress import progress
 from sightline.store.database import run_in_thread
 from sightline.store.store import OcrResult, Store, cached_words, inspect_images, read_images
 from sightline.types import CAPTIONED, Augmentation, ImageFile, ImageRef, Sample
-
-if TYPE_CHECKING:
-    from sightline.evaluation.prepare import Prepared
 
 
 class CaptionFile(NamedTuple):
@@ -93,13 +90,6 @@ def image_replacement(spec: Spec, how: Augmentation, *, keyless: bool) -> ImageR
         return ImageReplacement(how, _reader())
     captions = _caption_model(spec, keyless) if spec.captions is None else _caption_file(spec.captions)
     return ImageReplacement(how, _reader(), captions)
-
-
-def images_to_show(prepared: Prepared) -> dict[str, ImageRef]:
-    """The images of all probes, under the evaluated setting and under those that metrics read too."""
-    task = prepared.task
-    settings = [task.options.benchmark, *task.partners.values()]
-    return images_in_probes(task.benchmark, task.samples, settings)
 
 
 def images_in_probes(

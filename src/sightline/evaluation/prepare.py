@@ -100,6 +100,11 @@ class PreparedTask(Struct, frozen=True, kw_only=True):
         needs = sorted({metric.needs for metric in self.benchmark.metrics(options) if metric.needs})
         return {setting: self.benchmark.partner(setting, options) for setting in needs}
 
+    @property
+    def shown(self) -> list[Mapping[str, Any]]:
+        """The benchmark options of all probes to send: the evaluated setting's, then its partners'."""
+        return [self.options.benchmark, *self.partners.values()]
+
 
 class Survey(Struct, frozen=True, kw_only=True):
     """What the samples of an evaluation are."""
@@ -674,31 +679,27 @@ def model_identity(prepared: Prepared) -> str:
 
 
 def _sampling_notes(prepared: Prepared) -> list[str]:
-    task = prepared.task
-    if not prepared.models.models:
-        return []
-    return task.benchmark.sampling_notes(task.options.benchmark, task.options.sampling)
+    benchmark, options = prepared.task.benchmark, prepared.task.options
+    return benchmark.sampling_notes(options.benchmark, options.sampling) if prepared.models.models else []
 
 
 def _check_notes(prepared: Prepared) -> list[str]:
     """A note if --fingerprint off leaves endpoints unchecked."""
     if prepared.spec.fingerprint == "on":
         return []
-    called = [*([prepared.models.models] if prepared.models.models else []), *prepared.judges.models.values()]
-    names = [models[0].name for models in called if models[0].capabilities.endpoint]
     return [
-        f"--fingerprint off: {name} was not checked: its cached answers may come from other weights"
-        for name in names
+        f"--fingerprint off: {model.name} was not checked: its cached answers may come from other weights"
+        for models in (prepared.models.models, *prepared.judges.models.values())
+        for model in models[:1]
+        if model.capabilities.endpoint
     ]
 
 
 def _training_data_notes(prepared: Prepared) -> list[str]:
     """Notes of the model on the data, for example that it was trained on some of these images."""
-    models = prepared.models.models
-    if not models:
-        return []
-    folders = prepared.survey.folders
-    return [note for folder in folders if (note := models[0].training_overlap(Path(folder)))]
+    folders = map(Path, prepared.survey.folders)
+    one = prepared.models.models[:1]
+    return [note for model in one for folder in folders if (note := model.training_overlap(folder))]
 
 
 def _replay_notes(prepared: Prepared) -> list[str]:

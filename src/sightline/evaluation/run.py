@@ -100,10 +100,12 @@ async def _evaluate(
 ) -> Evaluation:
     augmented, caption_counts = None, Counts()
     if (replacement := prepared.models.replacement) is not None:
-        from sightline.evaluation.image_texts import images_as_text, images_to_show  # few runs replace images
+        # Few runs replace images.
+        from sightline.evaluation.image_texts import images_as_text, images_in_probes
 
         replacement.spend_from(account)
-        images = await run_in_thread(images_to_show, prepared)
+        task = prepared.task
+        images = await run_in_thread(images_in_probes, task.benchmark, task.samples, task.shown)
         augmented = await images_as_text(replacement, images, store, show_progress=show_progress)
         caption_counts = replacement.counts
     plan, samples = make_plan(prepared, store, augmented), AnsweredSamples()

@@ -324,6 +324,7 @@ def test_a_text_is_typed_and_saved_with_enter(served: tuple[Site, str], visit: O
     row = site.add(made, [Item(n, texts={"question": (f"Q{n}",)}) for n in (1, 2)], "AK")
     page = visit(site.link(row, "AK"))
     page.goto(f"/annotate/{row.number}/item")
+    expect(page.get_by_label("Your answer")).to_be_focused()
     page.keyboard.type("lost")
     page.reload()
     expect(page.get_by_label("Your answer")).to_have_value("lost")
