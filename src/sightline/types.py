@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
@@ -577,6 +577,7 @@ def subset_name(label: str, value: str) -> str:
     return f"{_quoted(label, _RESERVED)}={_quoted(value)}"
 
 
+@lru_cache(maxsize=4096)
 def split_subset(subset: str) -> tuple[str, str]:
     """The label and the value that a subset's name is made of; ('', '') for 'all'.
 

@@ -476,7 +476,8 @@ def add_published(result: Result, *against: str) -> Result:
     not_theirs = next((why for option, why in NOT_THEIRS.items() if result.options.get(option)), None)
     if not_theirs is not None:
         return replace(result, notes=list(dict.fromkeys([*result.notes, not_theirs])))
-    settings = _settings_of(paper, result)
+    ours = _flat(result.options)
+    settings = _settings_of(paper, result.setting, ours)
     humans = [paper.human] if paper.human else []
     by_row = {
         row: {key: figures for name in settings for key, figures in paper.figures(name, row).items()}
@@ -485,19 +486,18 @@ def add_published(result: Result, *against: str) -> Result:
     silent = [f"{paper.paper}: no figure of {row} for this setting" for row in named if not by_row[row]]
     return replace(
         result,
-        metrics=[_beside(metric, list(by_row.values()), paper, result) for metric in result.metrics],
+        metrics=[_beside(metric, list(by_row.values()), paper, result, ours) for metric in result.metrics],
         notes=list(dict.fromkeys([*result.notes, *silent])),
     )
 
 
-def _settings_of(paper: Paper, result: Result) -> list[str]:
+def _settings_of(paper: Paper, run: str, ours: Mapping[str, Any]) -> list[str]:
     """The paper's names for this setting, which options may have made another setting, the most specific
     last. Empty for what it did not run."""
-    ours = _flat(result.options)
     found = [
         name
         for name, setting in paper.settings.items()
-        if _agree(setting.options, {**setting.options, **ours} if name == result.setting else ours)
+        if _agree(setting.options, {**setting.options, **ours} if name == run else ours)
     ]
     return sorted(found, key=lambda name: len(paper.settings[name].options))
 
@@ -521,16 +521,21 @@ def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _beside(
-    metric: MetricValue, by_row: Sequence[Mapping[FigureKey, Sequence[Figure]]], paper: Paper, result: Result
+    metric: MetricValue,
+    by_row: Sequence[Mapping[FigureKey, Sequence[Figure]]],
+    paper: Paper,
+    result: Result,
+    ours: Mapping[str, Any],
 ) -> MetricValue:
     figures = [figure for row in by_row for figure in row.get((metric.metric, metric.subset), ())]
-    values = [_departed(figure.value, _departure(figure, metric, paper, result)) for figure in figures]
+    values = [_departed(figure.value, _departure(figure, metric, paper, result, ours)) for figure in figures]
     return replace(metric, published=values or None)
 
 
-def _departure(figure: Figure, metric: MetricValue, paper: Paper, result: Result) -> str:
+def _departure(
+    figure: Figure, metric: MetricValue, paper: Paper, result: Result, ours: Mapping[str, Any]
+) -> str:
     """How the conditions of this value differ from those of the paper's figure."""
-    ours = _flat(result.options)
     others = [
         f"{name.rpartition('.')[2]} {ours[name]} here, {'none' if theirs is None else theirs} in the paper"
         for name, theirs in figure.options.items()

@@ -56,6 +56,7 @@ _REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
 _OWN_LABEL = re.compile(
     r"\s*(?:[(\[]\s*([A-Za-zА-Еа-е]|\d{1,2})\s*[)\]]|([A-Za-zА-Еа-е]|\d{1,2})\s*[.):、](?!\d))\s*(?=\S)"
 )
+_ONE_LETTER = frozenset(LETTERS)
 _WORD = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
 _FORMULA = re.compile(r"[=^+*/<>|\\-]")
@@ -109,18 +110,26 @@ class Options:
     """The options of a question: their letters, their texts, and the pattern that finds the texts."""
 
     def __init__(self, options: Sequence[str]) -> None:
+        self._given = options
         self.raw = [option.strip() for option in options]
         self.folded = [option.casefold() for option in self.raw]
         self.labels = dict(zip(LETTERS, range(len(options)), strict=False))
         self.letters = self.labels
-        self.texts = plain = [plain_text(option) for option in options]
-        if len(options) > 1 and all(map(_OWN_LABEL.match, plain)):
-            self._take_own_labels(plain)
-        elif len(set(plain)) == len(plain) and all(len(text) == 1 and text in LETTERS for text in plain):
+        # One option after the other: most replies are a letter, for which the others' texts are not needed.
+        if len(options) > 1 and all(_OWN_LABEL.match(plain_text(option)) for option in options):
+            self._take_own_labels()
+        elif all(plain_text(option) in _ONE_LETTER for option in options) and len({*self.texts}) == len(
+            options
+        ):
             # Letters are texts here; only what is written like a label ('option D') is one.
-            self.letters = {text: position for position, text in enumerate(plain)}
+            self.letters = {text: position for position, text in enumerate(self.texts)}
 
-    def _take_own_labels(self, plain: Sequence[str]) -> None:
+    @cached_property
+    def texts(self) -> list[str]:
+        return [plain_text(option) for option in self._given]
+
+    def _take_own_labels(self) -> None:
+        plain = self.texts
         found = [_OWN_LABEL.match(text) for text in plain]
         labels = [(label[1] or label[2]).upper() for label in found if label]
         if len(set(labels)) < len(labels):
