@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 from scipy.stats import norm
@@ -18,6 +18,7 @@ FREEDOM = st.floats(1, 1e9) | st.just(math.inf)
 
 
 @given(st.lists(FREEDOM, min_size=1, max_size=9), LEVELS)
+@example([1.0, 1.0401, 1.98, 149.9, 150.1], 0.99)
 def test_quantiles_are_those_of_scipy(freedom: list[float], level: float) -> None:
     found = two_sided_quantile(np.array(freedom), level)
     assert found == pytest.approx(stdtrit(np.array(freedom), (1 + level) / 2), rel=1e-12)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from asyncio import CancelledError, create_task
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from importlib import import_module
 from threading import Event
 from typing import Any
 
@@ -116,7 +115,6 @@ async def _evaluate(
         retries=prepared.spec.retry_truncated is not None,
     )
     unjudged = replace(collected, probes=lambda: read_stored_probes(store, run, without=samples.is_judged))
-    loading = create_task(run_in_thread(partial(import_module, "scipy.special")))  # while the model answers
     async with sender:
         try:
             requests = _stored_requests(plan, store, run, samples)
@@ -133,7 +131,6 @@ async def _evaluate(
             raise CancelledError(_kept(run, sender.asked) + batches) from None
     caption_notes = replacement.notes if replacement is not None else []
     description = with_notes(description, [*caption_notes, *plan.hidden_notes(), *sender.notes])
-    await loading
     evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
     body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
     await run_in_thread(store.runs.finish, run, body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -296,9 +297,47 @@ def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
     >>> two_sided_quantile(np.array([1, 30, np.inf])).round(3).tolist()
     [12.706, 2.042, 1.96]
     """
-    from scipy.special import stdtrit  # takes 0.2 s, which a run spends while the model answers
+    distinct, places = np.unique(freedom, return_inverse=True)
+    quantiles = np.full(distinct.shape, np.nan)
+    many = distinct > _MANY
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    series = [np.polyval(factors, normal**2) / divisor for factors, divisor in _EXPANSION]
+    quantiles[many] = normal * np.polyval(series, 1 / distinct[many])
+    few = (distinct > 0) & ~many
+    quantiles[few] = _few_quantiles(distinct[few], level)
+    return quantiles[places].reshape(np.shape(freedom))
 
-    quantiles: Floats = stdtrit(freedom, (1 + level) / 2)
+
+# Importing scipy.special, which has these quantiles, takes as long as a tenth of a small run.
+_MANY = 150
+_EXPANSION = (
+    ((27, 339, 930, -1782, -765, 17955), 368640),
+    ((79, 776, 1482, -1920, -945), 92160),
+    ((3, 19, 17, -15), 384),
+    ((5, 16, 3), 96),
+    ((1, 1), 4),
+    ((1,), 1),
+)
+"""Cornish-Fisher's expansion in 1 / degrees, the highest power first (Abramowitz and Stegun 26.7.5, and one
+further term): polynomials in the square of the normal quantile, and what divides them."""
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+
+
+def _few_quantiles(freedom: Floats, level: float) -> Floats:
+    """Quantiles of few degrees of freedom, n. With t = sqrt(n) tan(u), the density is proportional to
+    cos(u)^(n-1), so that Newton's steps from u = 0 never pass the quantile."""
+    whole = [math.sqrt(math.pi) / 2 * math.gamma(n / 2) / math.gamma((n + 1) / 2) for n in freedom.tolist()]
+    wanted, angles = level * np.array(whole), np.zeros_like(freedom)
+    for _ in range(14):  # 9 suffice at 95 %
+        cosine, sine = np.cos(angles), np.sin(angles)
+        # The integral of cos^(n+3), which is smooth up to a right angle; by parts, that of cos^(n-1).
+        between = np.cos(angles[:, None] * (1 + _NODES) / 2)
+        area = angles / 2 * (between ** (freedom[:, None] + 3) @ _WEIGHTS)
+        for power in (freedom + 2, freedom):
+            area = ((power + 1) * area - cosine**power * sine) / power
+        angles = angles + (wanted - area) / cosine ** (freedom - 1)
+    quantiles: Floats = np.sqrt(freedom) * np.tan(angles)
     return quantiles
 
 
