@@ -697,8 +697,7 @@ def _check_notes(prepared: Prepared) -> list[str]:
 
 def _training_data_notes(prepared: Prepared) -> list[str]:
     """Notes of the model on the data, for example that it was trained on some of these images."""
-    folders = map(Path, prepared.survey.folders)
-    one = prepared.models.models[:1]
+    one, folders = prepared.models.models[:1], map(Path, prepared.survey.folders)
     return [note for model in one for folder in folders if (note := model.training_overlap(folder))]
 
 

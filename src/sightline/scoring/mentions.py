@@ -47,8 +47,7 @@ _MARKUP = re.compile(
 )
 _MARKUP_SIGN = re.compile(r"[\\$`*<>_#]")
 _LATEX = {
-    "\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·",
-    "\\Omega": "Ω",
+    "\\pi": "π", "\\times": "×", "\\degree": "°", "^\\circ": "°", "\\circ": "°", "\\cdot": "·", "\\Omega": "Ω",
 }  # fmt: skip
 _RAISED = re.compile(r"(?<=[A-Za-z)])[\^_]\{?(-?\d+)\}?(?!\w)|(?<=[A-Z][a-z])_(\d)|(?<=[A-Z])_\{?(\d+)\}?")
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
@@ -61,20 +60,16 @@ _WORD = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
 _FORMULA = re.compile(r"[=^+*/<>|\\-]")
 
-
 _SUPPOSED = re.compile(r"(?:では|じゃ)ないか(?=と|な|。|$)")
 """Japanese 'is it not': a supposition, no denial."""
 
-
 _PLAIN = {
-    "ありません": "ない", "ています": "ている", "ていません": "ていない", "でいます": "でいる",
-    "でいません": "でいない", "ております": "ている", "ておりません": "ていない", "があります": "がある",
-    "がいます": "がいる",
+    "ありません": "ない", "ています": "ている", "ていません": "ていない", "でいます": "でいる", "でいません": "でいない",
+    "ております": "ている", "ておりません": "ていない", "があります": "がある", "がいます": "がいる",
     "습니다": "다", "입니다": "이다", "아닙니다": "아니다",
 }  # fmt: skip
 _POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
 """Polite forms of Japanese and Korean, as in most responses, and their plain ones, as in most options."""
-
 
 _ONE_SPELLING = str.maketrans("’ёЁ−", "'еЕ-")
 
@@ -118,9 +113,7 @@ class Options:
         # One option after the other: most replies are a letter, for which the others' texts are not needed.
         if len(options) > 1 and all(_OWN_LABEL.match(plain_text(option)) for option in options):
             self._take_own_labels()
-        elif all(plain_text(option) in _ONE_LETTER for option in options) and len({*self.texts}) == len(
-            options
-        ):
+        elif all(plain_text(one) in _ONE_LETTER for one in options) and len({*self.texts}) == len(options):
             # Letters are texts here; only what is written like a label ('option D') is one.
             self.letters = {text: position for position, text in enumerate(self.texts)}
 
@@ -129,12 +122,11 @@ class Options:
         return [plain_text(option) for option in self._given]
 
     def _take_own_labels(self) -> None:
-        plain = self.texts
-        found = [_OWN_LABEL.match(text) for text in plain]
+        found = [_OWN_LABEL.match(text) for text in self.texts]
         labels = [(label[1] or label[2]).upper() for label in found if label]
         if len(set(labels)) < len(labels):
             return
-        self.texts = [_OWN_LABEL.sub("", text, count=1) for text in plain]
+        self.texts = [_OWN_LABEL.sub("", text, count=1) for text in self.texts]
         own = {label: position for position, label in enumerate(labels)}
         if set(own) <= set(LETTERS) and not own.items() <= self.labels.items():
             self.labels = {}  # shown under one letter, labelled with another: a letter says nothing
