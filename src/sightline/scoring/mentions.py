@@ -65,8 +65,8 @@ _SUPPOSED = re.compile(r"(?:では|じゃ)ないか(?=と|な|。|$)")
 
 _PLAIN = {
     "ありません": "ない", "ています": "ている", "ていません": "ていない", "でいます": "でいる",
-    "でいません": "でいない", "ております": "ている", "ておりません": "ていない", "があります": "がある", "がいます": "がいる",
-    "습니다": "다", "입니다": "이다", "아닙니다": "아니다",
+    "でいません": "でいない", "ております": "ている", "ておりません": "ていない",
+    "があります": "がある", "がいます": "がいる", "습니다": "다", "입니다": "이다", "아닙니다": "아니다",
 }  # fmt: skip
 _POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
 """Polite forms of Japanese and Korean, as in most responses, and their plain ones, as in most options."""
