@@ -410,11 +410,6 @@ def test_of_several_results_the_one_that_fails_is_named(runs: Runs, capsys: Capt
     assert "answers-12.jsonl: acc_p<80: it is 70.00" in told
 
 
-def test_a_list_of_endpoints_has_nothing_to_look_at(runs: Runs, capsys: Capture) -> None:
-    assert main(["report", "--endpoints", "--fail-if", "acc_p<80", *runs.store]) == 2
-    assert "--endpoints prints no metrics" in capsys.readouterr().err
-
-
 def test_a_metric_that_is_not_there_is_found_before_anything_is_asked(runs: Runs, tmp_path: Path) -> None:
     words = ["run", "codis", "--model", "baseline/chance", "--data", str(runs.data), "--quiet"]
     assert main([*words, "--store", str(tmp_path / "s.db"), "--fail-if", "accuracy<3"]) == 2

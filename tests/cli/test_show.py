@@ -11,10 +11,8 @@ import pytest
 
 from sightline.cli.main import main
 from sightline.cli.shown_groups import ShownGroups, print_groups
-from sightline.errors import UserError
 from sightline.types import Outcome, Usage
-from sightline.viewer.index import recurring_groups
-from sightline.viewer.index_types import EVERY, GroupDetail, GroupRow, SimilarityMatrix
+from sightline.viewer.index_types import GroupDetail, GroupRow, SimilarityMatrix
 from training.scenes.build import generate_codis
 
 Capture = pytest.CaptureFixture[str]
@@ -116,36 +114,6 @@ def test_flips_show_both_responses(capsys: Capture) -> None:
     assert "gained" in text
 
 
-@pytest.mark.parametrize("option", ["--wrong", "--inconsistent"])
-def test_groups_over_several_runs_are_counted_by_the_runs_whose_list_has_them(
-    option: str, capsys: Capture
-) -> None:
-    lists = [
-        {one["row"]["sample"] for one in shown(capsys, run, option)["groups"]} for run in ("chance", "right")
-    ]
-    found = shown(capsys, "right", "chance", "chance", option)
-    assert {one["sample"]: one["selected"] for one in found["groups"]} == {
-        sample: sum(sample in of_run for of_run in lists) for sample in set.union(*lists)
-    }
-    assert [one["runs"] for one in found["groups"]] == [2] * found["total"]
-    counts = [one["selected"] for one in found["groups"]]
-    assert counts == sorted(counts, reverse=True)
-    assert main(["show", "chance", "right", option, "-n", "1"]) == 0
-    text = capsys.readouterr().out
-    assert found["groups"][0]["sample"] in text
-    assert f"1 of {found['total']} group" in text
-
-
-def test_without_a_filter_several_runs_list_the_inconsistent_groups(capsys: Capture) -> None:
-    assert shown(capsys, "right", "chance") == shown(capsys, "right", "chance", "--inconsistent")
-
-
-def test_groups_of_different_benchmarks_are_not_counted_together() -> None:
-    indexes: Any = [SimpleNamespace(result=SimpleNamespace(benchmark=name)) for name in ("codis", "mmr3")]
-    with pytest.raises(UserError, match="different benchmarks"):
-        recurring_groups(indexes, EVERY)
-
-
 def test_without_a_run_the_latest_finished_one_is_shown(capsys: Capture) -> None:
     assert shown(capsys) == shown(capsys, "right")
 
@@ -227,7 +195,7 @@ def test_a_missing_image_is_one_note_and_not_an_error(capsys: Capture, folder: P
         (["9"], "run 9"),
         (["nobody"], "no run is called 'nobody'"),
         (["--flips", "right"], "--flips needs two runs"),
-        (["chance", "right", "--flips", "right"], "--flips needs two runs"),
+        (["chance", "right"], "unrecognized arguments: right"),
         (["chance", "-n", "0"], "'0' is not a number from 1 to 1000"),
         (["chance", "--flips", "nobody"], "no run is called 'nobody'"),
         (["chance", "--wrong", "--inconsistent"], "not allowed with"),

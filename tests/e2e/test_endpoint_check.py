@@ -58,8 +58,8 @@ def test_other_weights_end_the_run_before_it_writes_anything_unless_the_user_acc
     assert run(data, other, store_url, "--fresh", "b") == 0
     assert other.stats()["requests"] == 20
     capsys.readouterr()
-    assert main(["report", "--endpoints", "--json", "--store", store_url]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    assert main(["store", "export", "endpoints", "--out", "checks.jsonl", "--store", store_url]) == 0
+    listed = [json.loads(line) for line in Path("checks.jsonl").read_text().splitlines()]
     assert [one["result"] for one in listed] == ["first contact", "changed", "changed"]
 
 

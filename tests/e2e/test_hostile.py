@@ -151,8 +151,6 @@ def test_a_command_prints_text_as_text(
     [
         ("runs", "list"),
         ("runs", "list", "--json"),
-        ("report", "--endpoints"),
-        ("report", "--endpoints", "--json"),
         ("export", "first", "--as", "jsonl", "--out", "\x1b[31m.jsonl"),
         ("annotate", "new", "rate", "first", "--name", "r", "--store", "new.db"),
         ("run", "groups:groups.jsonl", "--model", "baseline/chance", "--dry-run"),

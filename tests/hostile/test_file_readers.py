@@ -30,7 +30,10 @@ RUN = "--model baseline/chance --dry-run --quiet"
 HUMAN = "--human human.jsonl"
 IMPORT = "--task iibench:none --data iibench --allow-missing --out imported.jsonl --force"
 BUILD = "--kind blur --out out --processes 1 --force --quiet"
-ASSIGNED = "build mask --spec types.json --labels labels.json --count --leave-out none"
+ASSIGNED = (
+    "build mask instances.json --images images --spec types.json --labels labels.json --leave-out none"
+    " --out masked --processes 1 --force --quiet"
+)
 REPHRASE = f"build rephrase questions.json --images images --min-words 1 --out rephrased {RUN}"
 CONFIG = '[models.a]\nspec = "openai/x"\n[hosts."a.b"]\nkey = "K"\n[prices.a]\nprompt = 1.0\ncompletion = 2\n'
 TASK = """

@@ -100,7 +100,6 @@ def test_a_key_that_a_server_repeats_reaches_no_store_no_report_and_no_page(
     for words in (
         ("report", "1", "--html", "report.html"),
         ("show", "1"),
-        ("report", "--endpoints"),
         ("runs", "show", "1", "--json"),
         *(("store", "export", what, "--out", f"{what}.jsonl") for what in ("answers", "endpoints")),
     ):

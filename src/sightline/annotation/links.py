@@ -1,4 +1,4 @@
-"""Personal links: signed tokens that expire and can be revoked, invitations, and the URL they begin with.
+"""Personal links: signed tokens that expire and can be revoked, and invitations.
 
 They hold no name, only numbers, and give access to the items of one annotator.
 """
@@ -8,22 +8,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import delete, select
-from sqlalchemy import insert as insert_one
 
 from sightline.annotation.store import AnnotationStore, ProjectRow
 from sightline.annotation.task import ADJUDICATOR, RATER
 from sightline.annotation.types import Annotator
 from sightline.errors import UserError, unknown_name
-from sightline.store.database import Database
-from sightline.store.failures import repeat_if_lost
-from sightline.store.schema import meta
 
 _SIGNATURE_BYTES = 18
 
@@ -165,32 +159,3 @@ def _are_disjoint(row: ProjectRow, other: ProjectRow) -> bool:
     names = {one.benchmark.partition(":")[0], two.benchmark.partition(":")[0]}
     same_data = (len(names) == 1 and "" not in names) or (one.data == two.data != "")
     return same_data and (two.task.name in one.task.disjoint or one.task.name in two.task.disjoint)
-
-
-# -- Where the pages of a store's projects were served last: links on the command line begin there
-
-NAME = "annotation_url"
-"""The row of the table `meta`."""
-
-
-class ServedUrl(Struct, frozen=True):
-    """The URL before `/annotate`, and when the server started (seconds since 1970)."""
-
-    base: str
-    started: float
-
-
-@repeat_if_lost
-def keep_served_url(database: Database, base: str, clock: Callable[[], float]) -> None:
-    value = msgspec.json.encode(ServedUrl(base, clock())).decode()
-    with database.core_write() as connection:
-        connection.execute(delete(meta).where(meta.c.name == NAME))
-        connection.execute(insert_one(meta).values(name=NAME, value=value))
-
-
-@repeat_if_lost
-def served_url(database: Database) -> ServedUrl | None:
-    """Read where the store was served last; None if it never was."""
-    with database.core_read() as connection:
-        value = connection.scalar(select(meta.c.value).where(meta.c.name == NAME))
-    return None if value is None else msgspec.json.decode(value, type=ServedUrl)

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -392,19 +391,6 @@ class MaskAssignment(Struct, frozen=True):
         absent = sorted(self.maskings.keys() - instances.photos.keys())
         return {f"{number:012}": "not in the instances file" for number in absent}
 
-    def sizes(self) -> dict[str, dict[str, int]]:
-        """Count the maskings by colour, number of lines and shape (n in Tables 11-13)."""
-        all_of_them = [one for maskings in self.maskings.values() for one in maskings]
-        return {
-            "colour": _counted((one.colour for one in all_of_them), Colour),
-            "lines": _counted((one.lines for one in all_of_them), Lines),
-            "shape": _counted((one.shape for one in all_of_them), Shape),
-        }
-
-    def with_equal(self) -> int:
-        """Count the images with two equal maskings."""
-        return sum(len(set(maskings)) < len(maskings) for maskings in self.maskings.values())
-
 
 class _MaskingEntry(Struct, frozen=True):
     colors: Colour
@@ -480,11 +466,6 @@ def _number(name: str, known: Collection[int], path: Path) -> int:
             "has no such image to leave out", file=path, found=name, expected="--leave-out with its COCO id"
         )
     return int(name)
-
-
-def _counted(values: Iterable[Any], kind: Any) -> dict[str, int]:
-    counts = Counter(values)
-    return {str(value): counts[value] for value in get_args(kind)}
 
 
 def _invalid(error: msgspec.ValidationError, path: Path, key: str, value: Any, kind: type[Any]) -> UserError:

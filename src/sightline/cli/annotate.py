@@ -15,11 +15,10 @@ from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_printing, add_project, add_store, opened_project, pairs, state_of
 from sightline.cli.printing import print_json, print_tables
 from sightline.errors import UserError, unknown_name
-from sightline.text import counted, local_time, print_line, print_note, print_url
+from sightline.text import counted, print_line, print_note, print_url
 
 if TYPE_CHECKING:
     from sightline.annotation.creation import Draft
-    from sightline.annotation.links import ServedUrl
     from sightline.annotation.overview import LabelAgreement, Overview
     from sightline.annotation.store import AnnotationStore, ProjectRow
     from sightline.annotation.types import Item
@@ -191,8 +190,8 @@ INVITE_EXAMPLE = """examples:
   sightline annotate invite blind Ben --revoke
 
 An annotator who is invited again gets a new link, and the old one ends; judgements stay. A pseudonym is
-enough as a name. Whoever has a link can judge in its name: send it to one person only. Without --url, links
-begin with the URL at which this store was served last, and a note says so.
+enough as a name. Whoever has a link can judge in its name: send it to one person only. --url names where
+`sightline serve` runs, if not on this computer with its default port.
 """
 
 DEFAULT = "http://127.0.0.1:8765"
@@ -214,50 +213,37 @@ def register_invite(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="when the links end, such as 12h, 14d, 4w (default: 14d)",
     )
-    add("--url", metavar="BASE", help="URL of `sightline serve` (default: where this store was served last)")
+    add("--url", metavar="BASE", help=f"URL of `sightline serve` (default: {DEFAULT})")
     add("--revoke", action="store_true", help="end the links of these annotators")
     add("--json", action="store_true", help="print the links as JSON")
     parser.set_defaults(execute=execute_invite)
 
 
 def execute_invite(options: argparse.Namespace) -> int:
-    from sightline.annotation.links import invite, served_url, token_of
+    from sightline.annotation.links import invite, token_of
 
     expires = time.time() + _seconds(options.expires)
-    url = (options.url or "").rstrip("/")
-    if options.url and not re.match(r"https?://[^/]", url):
+    base = (options.url or DEFAULT).rstrip("/")
+    if not re.match(r"https?://[^/]", base):
         raise UserError("--url is no URL", found=options.url, expected="such as https://annotate.example.org")
     with opened_project(options.project, options.store) as (store, row):
         if options.revoke:
             _revoke(store, row, options.names)
             return 0
-        served = served_url(store.database)
         invited = [
             invite(store, row, name, expires, role=options.role, strata=tuple(options.stratum))
             for name in options.names
         ]
-    base = url or (served.base if served else DEFAULT)
     links = {one.name: f"{base}/annotate/{token_of(row, one)}" for one in invited}
     if options.json:
         print_json(links)
     else:
         for name, link in links.items():
             print_url(name, link)
-    if not url:
-        print_note(_origin(base, served))
+    if not options.url:
+        print_note(f"the links begin with {base}, the default of `sightline serve`; --url BASE for another")
     print_note("the pages are there while `sightline serve` runs")
     return 0
-
-
-def _origin(base: str, served: ServedUrl | None) -> str:
-    """Why links begin with a URL that the user has not given."""
-    if served is None:
-        return (
-            f"the links begin with {base}, the default of `sightline serve`: this store was never served."
-            " If it is served elsewhere, repeat this command with --url BASE, or after `sightline serve`"
-        )
-    when = local_time(served.started)
-    return f"the links begin with {base}, where this store was served last ({when}); --url BASE for another"
 
 
 def _revoke(store: AnnotationStore, row: ProjectRow, names: Sequence[str]) -> None:

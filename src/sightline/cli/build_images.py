@@ -25,7 +25,6 @@ from sightline.cli.build_options import (
     workers,
 )
 from sightline.cli.options import add_plugins, add_store, model_client_options
-from sightline.cli.printing import print_json
 from sightline.errors import UserError
 from sightline.text import print_line, print_note
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from sightline.builders.mask import MaskAssignment
     from sightline.builders.sources import CheckedImages, SourceItem
     from sightline.engine.client import Captioner, ModelClient
-    from sightline.reporting.table import ReportTable
     from sightline.store.store import OcrResult
 
 
@@ -114,7 +112,6 @@ def _refuse_missing_questions(sources: list[SourceItem], prompt: str) -> None:
 MASK_EXAMPLE = """examples:
   sightline build mask instances_val2017.json --images val2017 --out masked --limit 500
   sightline build mask instances.json --images coco --out test --spec types.json --labels labels.json
-  sightline build mask --spec types.json --labels labels.json --count
 
 An object can be masked if it is not a crowd and covers 10 to 25 % of the image. --seed draws
 one per image. A mask has 1, 3, 5 or 7 horizontal bands of one colour with gaps of equal height, clipped to
@@ -126,8 +123,8 @@ NONE = "none"
 
 def register_mask(parser: argparse.ArgumentParser) -> None:
     parser.epilog = MASK_EXAMPLE
-    parser.add_argument("instances", nargs="?", metavar="INSTANCES.json", help="objects in COCO's format")
-    parser.add_argument("--images", metavar="DIR", help="folder of the images that it names")
+    parser.add_argument("instances", metavar="INSTANCES.json", help="objects in COCO's format")
+    parser.add_argument("--images", required=True, metavar="DIR", help="folder of the images that it names")
     spec = parser.add_argument_group("the authors' maskings instead of random ones")
     add = spec.add_argument
     add("--spec", metavar="types.json", help="'<COCO id>_<0|1|2>' -> colors, lines, draw_type")
@@ -139,21 +136,15 @@ def register_mask(parser: argparse.ArgumentParser) -> None:
         help=f"image of the spec to leave out; may repeat; '{NONE}' for none (default: 000000581719, which "
         "is in the authors' files and not among the paper's 4,500 maskings)",
     )
-    add("--count", action="store_true", help="count the maskings of the spec; needs no images")
-    add("--json", action="store_true", help="print the counts as JSON")
-    add_building(parser, out=False)
+    add_building(parser)
     parser.set_defaults(execute=execute_mask)
 
 
 def execute_mask(options: argparse.Namespace) -> int:
-    """Build the folder, or count the maskings of a spec; returns the exit status."""
     _check_options(options)
     assignment = _assignment(options)
-    if assignment is not None:
-        _print_left_out(assignment)
-        if options.count:
-            _print_counts(assignment, options.json)
-            return 0
+    if assignment is not None and assignment.left_out:
+        print_note(f"left out of the spec: {', '.join(assignment.left_out)}")
     from sightline.builders.coco import MAX_AREA, MIN_AREA, read_instances
     from sightline.builders.mask import KIND, VARIANTS, Mask, count_passed_over, mask_sources, prompt
     from sightline.builders.run import BuildSpec
@@ -193,23 +184,14 @@ def execute_mask(options: argparse.Namespace) -> int:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Refuse options that do not belong together, and missing ones."""
+    """Refuse options that do not belong together, and a folder that is not there."""
     if (options.spec is None) != (options.labels is None):
         missing = "--labels" if options.labels is None else "--spec"
         raise UserError(
             f"{missing} is missing", expected="--spec types.json and --labels labels.json together"
         )
-    if options.spec is None and (options.count or options.leave_out):
-        word = "--count" if options.count else "--leave-out"
-        raise UserError(f"{word} needs a spec", expected="--spec types.json --labels labels.json")
-    if options.json and not options.count:
-        raise UserError("--json needs --count; see `sightline build mask --help`")
-    if options.count:
-        return
-    needed = {"INSTANCES.json": options.instances, "--images DIR": options.images, "--out DIR": options.out}
-    for word, value in needed.items():
-        if value is None:
-            raise UserError(f"{word} is missing; see `sightline build mask --help`")
+    if options.spec is None and options.leave_out:
+        raise UserError("--leave-out needs a spec", expected="--spec types.json --labels labels.json")
     if not Path(options.images).is_dir():
         raise UserError(
             "there is no such folder", file=options.images, expected="a folder of images for --images"
@@ -223,45 +205,6 @@ def _assignment(options: argparse.Namespace) -> MaskAssignment | None:
 
     leave_out = LEFT_OUT if options.leave_out is None else [one for one in options.leave_out if one != NONE]
     return read_assignment(Path(options.spec), Path(options.labels), leave_out)
-
-
-def _print_left_out(assignment: MaskAssignment) -> None:
-    if assignment.left_out:
-        print_note(f"left out of the spec: {', '.join(assignment.left_out)}")
-
-
-def _print_counts(assignment: MaskAssignment, as_json: bool) -> None:
-    if not as_json:
-        from sightline.reporting.table import show
-
-        show([_table(assignment)])
-        return
-    counts = {
-        "images": len(assignment.maskings),
-        "maskings": sum(len(maskings) for maskings in assignment.maskings.values()),
-        "images_with_equal_maskings": assignment.with_equal(),
-        "left_out": assignment.left_out,
-        **assignment.sizes(),
-    }
-    print_json(counts)
-
-
-def _table(assignment: MaskAssignment) -> ReportTable:
-    from sightline.reporting.table import Column, ReportTable
-
-    columns = (
-        Column("text", "label", "label"),
-        Column("text", "value", "value"),
-        Column("count", "maskings", "maskings"),
-    )
-    sizes = assignment.sizes()
-    rows = tuple((label, value, count) for label, counts in sizes.items() for value, count in counts.items())
-    whole = sum(sizes["shape"].values())
-    notes = (
-        f"{len(assignment.maskings):,} images, {whole:,} maskings; "
-        f"{assignment.with_equal():,} images have two equal ones",
-    )
-    return ReportTable("maskings of the spec", columns, rows, notes)
 
 
 def _file_digest(path: Path) -> dict[str, str]:

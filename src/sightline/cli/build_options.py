@@ -35,11 +35,11 @@ PRINTED_NAMES = 5
 """Names that are printed for each reason."""
 
 
-def add_building(parser: argparse.ArgumentParser, *, images: bool = True, out: bool = True) -> None:
+def add_building(parser: argparse.ArgumentParser, *, images: bool = True) -> None:
     """Add the options of every builder of groups."""
     group = parser.add_argument_group("building")
     add = group.add_argument
-    add("--out", required=out, metavar="DIR", help="folder for groups.jsonl, manifest.json and images/")
+    add("--out", required=True, metavar="DIR", help="folder for groups.jsonl, manifest.json and images/")
     add("--seed", type=int, default=0, metavar="N", help="seed of all random choices (default: 0)")
     add_limit(group, "sources")
     if images:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from sightline.cli.options import (
 )
 from sightline.cli.printing import print_json
 from sightline.errors import UserError, needs_extra
-from sightline.text import print_line, print_note
+from sightline.text import print_note
 
 if TYPE_CHECKING:
     from sightline.evaluation.options import Condition
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = """examples:
   sightline report                                  the latest finished run of ./sightline.db
-  sightline report --endpoints                      all checks of endpoints
   sightline report 3 base --by category             run 3 and the run named base, side by side
   sightline report results/a results/b --format csv > table.csv
   sightline report 3 4 5 --pivot --plot curves.png  a row for each model, a column for each varied value
@@ -56,9 +54,6 @@ def register(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="RUN",
         help="number or name of a run, or folder of results or of a sweep (default: the latest run)",
-    )
-    parser.add_argument(
-        "--endpoints", action="store_true", help="list when which endpoint was checked, and the result"
     )
     parser.add_argument(
         "--pivot",
@@ -100,11 +95,6 @@ def execute(options: argparse.Namespace) -> int:
     chart = chart_request(options)
     folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
     _check_html(options, mixed=0 < len(folders) < len(options.runs))
-    if options.endpoints:
-        if conditions:
-            raise UserError("--endpoints prints no metrics for --fail-if", expected="one of the two")
-        _print_endpoints(options)
-        return 0
     note_shadowed_runs(map(str, folders), options.store)
     written = partial(_write_html, options) if options.html else None
     shown = report_runs(options.runs, options.store, options.against, written)
@@ -132,9 +122,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
-    """Raise UserError for options that only --html has, and for those that it excludes."""
-    if options.html and options.endpoints:
-        raise UserError("--html is the report of runs", expected="no --endpoints")
+    """Raise UserError for options that only --html has, and for a mixture that it cannot show."""
     if options.html and mixed:
         raise UserError("--html shows runs of a store, or folders", expected="one of the two")
     if not options.html and (options.groups is not None or options.data):
@@ -177,20 +165,6 @@ def _describe_met(
         for name, result in zip(names, results, strict=True)
         for condition in conditions_met(conditions, result)
     ]
-
-
-def _print_endpoints(options: argparse.Namespace) -> None:
-    from sightline.evaluation.runs import list_endpoints
-    from sightline.store.store import Store
-
-    with closing(Store.open(options.store, create=False)) as store:
-        endpoints = list_endpoints(store)
-    if options.format == "json":
-        print_json(endpoints)
-        return
-    for one in endpoints:
-        detail = f": {one.detail}" if one.detail else ""
-        print_line(f"{one.time}  {one.host:<22} {one.identity}, {one.result}, asked {one.asked}{detail}")
 
 
 # -- `sightline report RUN... --html FILE`: the report of runs of a store as one HTML file

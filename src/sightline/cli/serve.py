@@ -96,7 +96,6 @@ def execute(options: argparse.Namespace) -> int:
         if (error.name or "").startswith("sightline"):
             raise
         raise UserError(f"the viewer needs {error.name}", expected="pip install 'sightline[web]'") from None
-    from sightline.annotation.links import keep_served_url
     from sightline.viewer.opened import opened_store
     from sightline.viewer.server import (
         Listening,
@@ -139,8 +138,6 @@ def execute(options: argparse.Namespace) -> int:
         served = ", ".join(options.paths) or store.name
         print_url(served, url_of(listening, access))
         projects = Projects(store, time.time, data, base_url(listening, access))
-        if not paths:
-            keep_served_url(store.database, projects.base, time.time)
         if projects.rows():
             print_line(f"links of annotators begin with {projects.base}/annotate/")
         print_line("Ctrl-C ends the server.")

@@ -1,4 +1,4 @@
-"""`sightline show`: the most informative groups of a run, with all answers, or groups over several runs."""
+"""`sightline show`: the most informative groups of a run, or those that differ from another run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ EXAMPLE = """examples:
   sightline show base                     the ten most informative groups of the run named base
   sightline show 3 --inconsistent -n 3    the three groups on which run 3 is most inconsistent
   sightline show 3 --wrong                groups with a wrong answer
-  sightline show 3 4 5                    groups that are inconsistent, those in most of these runs first
-  sightline show 3 4 5 --wrong            groups with a wrong answer in most of these runs
   sightline show 3 --flips 4              groups with an answer that is right in only one of runs 3 and 4
   sightline show 3 --search "red car"     groups whose question, prompt or responses contain these words
   sightline show results/a --data data/codis
@@ -31,12 +29,11 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add = parser.add_argument
     add(
-        "runs",
-        nargs="*",
+        "run",
+        nargs="?",
         metavar="RUN",
         help="number or name of a run in the store, a results folder, or with --task a file of answers"
-        " (default: the latest finished run); several runs list the groups that are inconsistent (or, with"
-        " --wrong, wrong) in most of them first",
+        " (default: the latest finished run)",
     )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--wrong", action="store_true", help="groups with a wrong answer")
@@ -73,29 +70,25 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Index the run if it is not indexed, and print the groups."""
-    from sightline.cli.shown_groups import FlippedGroups, ShownGroups, print_groups, print_recurring
+    from sightline.cli.shown_groups import FlippedGroups, ShownGroups, print_groups
     from sightline.evaluation.runs import name_or_number
     from sightline.viewer.index import OutcomeIndex, index_run
     from sightline.viewer.index_types import GroupFilter
 
-    if options.flips is not None and len(options.runs) != 1:
+    if options.flips is not None and options.run is None:
         raise UserError("--flips needs two runs", expected="show RUN --flips OTHER")
-    words = [*options.runs, *([] if options.flips is None else [options.flips])]
+    words = [word for word in (options.run, options.flips) if word is not None]
     data = [Path(folder) for folder in options.data]
     with opened_runs(words, options.store, data, answer_task(options)) as (store, runs):
         run = runs[0]
         index = OutcomeIndex(store, data)
         for number in runs:
             index_run(index, store, number, quiet=options.quiet)
-        several = list(dict.fromkeys(runs)) if len(options.runs) > 1 else []
         wanted = GroupFilter(
             verdict="wrong" if options.wrong else None,
-            consistency="inconsistent" if options.inconsistent or (several and not options.wrong) else None,
+            consistency="inconsistent" if options.inconsistent else None,
             search=options.search,
         )
-        if several:
-            print_recurring(index, several, wanted, options.number, as_json=options.json)
-            return 0
         shown: ShownGroups | FlippedGroups
         if options.flips is None:
             opened = index.open(run)

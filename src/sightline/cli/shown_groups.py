@@ -12,14 +12,13 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from sightline.cli.printing import print_json, print_tables
 from sightline.errors import visible
-from sightline.reporting.table import Column, Console, Field, WithoutPadding, build_table
+from sightline.reporting.table import Console, WithoutPadding
 from sightline.text import counted, print_note
 from sightline.types import Outcome
-from sightline.viewer.index import OutcomeIndex, RecurringGroup, recurring_groups
+from sightline.viewer.index import OutcomeIndex
 from sightline.viewer.index_images import NOT_SENT, ImageError, RunImages
-from sightline.viewer.index_types import ChangedGroup, GroupDetail, GroupFilter, IndexedImage
+from sightline.viewer.index_types import ChangedGroup, GroupDetail, IndexedImage
 
 LONGEST = 280
 """The most characters of a response or context; the whole text is in the results folder and in `--json`."""
@@ -222,42 +221,3 @@ def _short(text: str, longest: int = LONGEST) -> str:
         return line
     half = (longest - 5) // 2
     return f"{line[:half]} [...] {line[-half:]}"
-
-
-# -- `sightline show` with several runs: in how many of them each group is wrong, or inconsistent
-
-
-class RecurringGroups(Struct, frozen=True):
-    """The first groups of a list over several runs; `total` is the number of groups in the list."""
-
-    runs: Sequence[int]
-    total: int
-    groups: Sequence[RecurringGroup]
-
-
-def print_recurring(
-    index: OutcomeIndex, runs: Sequence[int], wanted: GroupFilter, limit: int, *, as_json: bool
-) -> None:
-    groups = recurring_groups([index.open(run) for run in runs], wanted)
-    shown = RecurringGroups(runs, len(groups), groups[:limit])
-    if as_json:
-        print_json(shown)
-        return
-    what = wanted.consistency or wanted.verdict
-    fields: list[Field[RecurringGroup]] = [
-        (Column("text", "group", "sample"), lambda one: one.sample),
-        (Column("text", "draw", "draw"), lambda one: str(one.draw)),
-        (Column("text", "pools", "pooled"), lambda one: one.pooled),
-        (Column("count", f"{what}\nin runs", "selected"), lambda one: one.selected),
-        (Column("count", "of", "runs"), lambda one: one.runs),
-        (Column("text", "question", "question"), lambda one: one.question),
-    ]
-    varied = [
-        field
-        for field in fields
-        if field[0].key not in ("draw", "pooled") or len(set(map(field[1], groups))) > 1
-    ]
-    total = counted(shown.total, "group")
-    notes = [f"{len(shown.groups)} of {total}, those in most runs first; of: the runs that have the group"]
-    title = f"{what} in {counted(len(runs), 'run')}"
-    print_tables([build_table(title, varied, shown.groups, notes)], "table")

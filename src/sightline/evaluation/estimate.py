@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import numpy as np
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
@@ -41,45 +40,8 @@ from sightline.store.answers import KeyedRequest, is_settled, state_of
 from sightline.store.store import Store, existing_or_empty_store
 from sightline.types import Answer, Failure, Usage
 
-# -- A set of request keys that takes eight bytes a key
-
-_RECENT = 1 << 16
-"""Keys that are held as numbers of Python before they join the sorted array."""
-
-
-class KeySet:
-    """A set of request keys, told apart by their first 64 bits."""
-
-    def __init__(self) -> None:
-        self._sorted = np.zeros(0, dtype=np.uint64)
-        self._recent: set[int] = set()
-
-    def __len__(self) -> int:
-        return len(self._sorted) + len(self._recent)
-
-    def __contains__(self, key: str) -> bool:
-        number = _number(key)
-        if number in self._recent:
-            return True
-        place = np.searchsorted(self._sorted, np.uint64(number))
-        return bool(place < len(self._sorted) and self._sorted[place] == number)
-
-    def add(self, key: str) -> None:
-        """Add a key, which is in hexadecimal digits."""
-        if key not in self:
-            self._recent.add(_number(key))
-        if len(self._recent) >= _RECENT:
-            self._settle()
-
-    def update(self, other: KeySet) -> None:
-        other._settle()
-        self._settle()
-        self._sorted = np.union1d(self._sorted, other._sorted)
-
-    def _settle(self) -> None:
-        recent = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
-        self._sorted = np.union1d(self._sorted, recent)
-        self._recent.clear()
+KeySet = set[int]
+"""Request keys by their first 64 bits, which take a third of the memory of the keys."""
 
 
 def _number(key: str) -> int:
@@ -180,11 +142,11 @@ class RequestTally(Struct, kw_only=True):
     endpoints: int = 0
     check_price: Price | None = None
     batches: BatchTally | None = None
-    counted: KeySet = field(default_factory=KeySet)
-    to_send: KeySet = field(default_factory=KeySet)
+    counted: KeySet = field(default_factory=set)
+    to_send: KeySet = field(default_factory=set)
     image_bytes: int = 0
     rough_tokens: int = 0
-    possible: KeySet = field(default_factory=KeySet)
+    possible: KeySet = field(default_factory=set)
     possible_tokens: int = 0
     lengths: AnswerLengths = field(default_factory=AnswerLengths)
     _comparable: dict[str, Answer] = field(default_factory=dict)
@@ -198,18 +160,20 @@ class RequestTally(Struct, kw_only=True):
         retry: bool,
     ) -> None:
         """Count requests; those counted before are skipped."""
-        new = {keyed.request.key: keyed for keyed in requests if keyed.request.key not in self.counted}
-        for key, keyed in new.items():
-            size = _size(keyed)
+        for keyed in requests:
+            number = _number(keyed.request.key)
+            if number in self.counted:
+                continue
+            size, key = _size(keyed), keyed.request.key
             result = stored.get(key)
             if isinstance(result, Answer):
                 self.lengths.add(result, size[1])
                 if len(self._comparable) < CLOSED and is_comparable(keyed.request, result):
                     self._comparable[key] = result
             settled = result is not None and is_settled(state_of(result), retry_errors=retry)
-            self.counted.add(key)
-            if key not in planned and not settled:
-                self.to_send.add(key)
+            self.counted.add(number)
+            if number not in planned and not settled:
+                self.to_send.add(number)
                 self.image_bytes += size[0]
                 self.rough_tokens += size[1]
                 if self.batches is not None:
@@ -222,8 +186,8 @@ class RequestTally(Struct, kw_only=True):
         for keyed in requests:
             result = stored.get(keyed.request.key)
             settled = result is not None and is_settled(state_of(result), retry_errors=retry)
-            if not settled and keyed.request.key not in self.possible:
-                self.possible.add(keyed.request.key)
+            if not settled and _number(keyed.request.key) not in self.possible:
+                self.possible.add(_number(keyed.request.key))
                 self.possible_tokens += _size(keyed)[1]
 
     def estimate(self, other: AnswerLengths | None = None) -> RequestsEstimate:
@@ -322,14 +286,14 @@ class _AssumedAnswers:
         assumed = {
             key: Answer((f"{key} " * self._characters)[: max(len(key), self._characters)])
             for key in keys
-            if any(key in keys_to_send for keys_to_send in self._to_send)
+            if any(_number(key) in keys_to_send for keys_to_send in self._to_send)
         }
         return {**self._store.answers.look_up(keys), **assumed}
 
 
 def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
     """Plan a run and count its requests. The store is only read."""
-    planned_keys = KeySet() if planned_keys is None else planned_keys
+    planned_keys = set() if planned_keys is None else planned_keys
     prepared = prepare_evaluation(spec, keyless=True)
     with existing_or_empty_store(spec.store) as store:
         augmented, uncached = None, None
@@ -423,7 +387,9 @@ def _count(prepared: Prepared, plan: Plan, store: Store, planned_keys: KeySet) -
             answered = store.answers.look_up([keyed.request.key for keyed in truncated])
             planned.retries.add(truncated, answered, planned_keys, retry=spec.retry_errors)
             awaited = [
-                one.retry for one in chunk if one.retry is not None and one.probe.key in planned.tally.to_send
+                one.retry
+                for one in chunk
+                if one.retry is not None and _number(one.probe.key) in planned.tally.to_send
             ]
             answered = store.answers.look_up([keyed.request.key for keyed in awaited])
             planned.retries.add_possible(awaited, answered, retry=spec.retry_errors)

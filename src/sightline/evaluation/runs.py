@@ -23,7 +23,6 @@ from sightline.evaluation.options import EvaluationDescription, JudgeModel, sett
 from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.spec import Spec, recorded_options
 from sightline.reporting.notes import effective_options, flat_options
-from sightline.store.answers import CheckResult
 from sightline.store.failures import StoreFailedError, damage
 from sightline.store.runs import Labels, RunRow
 from sightline.store.store import Store
@@ -325,41 +324,6 @@ def _requests(counts: Counts) -> dict[str, int | float]:
         "equal_saved_cost": equal.cost,
     }
     return {name: number for name, number in numbers.items() if number}
-
-
-# -- The list of the checks of endpoints in a store: `sightline report --endpoints`
-
-
-class EndpointLine(Struct, frozen=True, kw_only=True):
-    """A check of an endpoint in the list.
-
-    `root` is where the server says it has the weights from; `max_model_len` is in tokens.
-    """
-
-    time: str
-    host: str
-    identity: str
-    result: CheckResult
-    asked: int
-    detail: str
-    root: str | None = None
-    max_model_len: int | None = None
-
-
-def list_endpoints(store: Store) -> list[EndpointLine]:
-    return [
-        EndpointLine(
-            time=local_time(created),
-            host=record.host,
-            identity=record.identity,
-            result=record.result,
-            asked=record.asked,
-            detail=record.detail,
-            root=record.report.root if record.report else None,
-            max_model_len=record.report.max_model_len if record.report else None,
-        )
-        for created, record in store.endpoints.records()
-    ]
 
 
 # -- What the store keeps of each run: enough to judge and count its answers again

@@ -138,7 +138,7 @@ async def run_sweep(
 
 def estimate_sweep(points: Sequence[SweepPoint]) -> list[RunEstimate]:
     """Estimate what each point sends after those before it, whose answers it reuses."""
-    planned_keys = KeySet()
+    planned_keys: KeySet = set()
     return [estimate_run(point.spec, planned_keys) for point in points]
 
 

@@ -88,8 +88,8 @@ class Store:
         self.database.close()
 
 
-_UNGUARDED = frozenset({"meta", "images", "vectors", "readings"})
-"""Tables of caches, and of where a store was served: writing them is no promise to anybody."""
+_UNGUARDED = frozenset({"images", "vectors", "readings"})
+"""Tables of caches: writing them is no promise to anybody."""
 
 
 # -- Metadata of image files: inspected once, cached in the store until a file changes

@@ -11,8 +11,6 @@ from pathlib import Path
 from threading import Lock
 from typing import get_args
 
-from msgspec import Struct
-
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError
 from sightline.evaluation.compare import compare, significance_of
@@ -25,13 +23,12 @@ from sightline.metrics.flips import LISTS, ChangeCounter, GroupChange, answer_ch
 from sightline.metrics.significance import Comparison, MetricSubset
 from sightline.reporting.comparison import comparison_notes
 from sightline.store.store import Store
-from sightline.types import Group, GroupKey, subset_name
+from sightline.types import Group, subset_name
 from sightline.viewer.index_entry import index_key, is_current, read_lines
 from sightline.viewer.index_images import RunImages, image_digests
 from sightline.viewer.index_types import (
     ChangeList,
     ComparedMetric,
-    GroupFilter,
     IndexState,
     RunComparison,
     RunSummary,
@@ -269,42 +266,6 @@ def _metrics(comparison: Comparison) -> Iterator[ComparedMetric]:
             p = tested[place].p if place in tested else None
             if_decided = comparison.undecided_bounds.get(place)
             yield ComparedMetric(values[0][place], values[1][place], difference, p, if_decided)
-
-
-# -- Groups over several indexed runs: in how many of the runs a filter selects each of them
-
-
-class RecurringGroup(Struct, frozen=True):
-    """A group that a filter selects in several runs; draws count from 0."""
-
-    sample: str
-    draw: int
-    pooled: str
-    question: str
-    selected: int
-    runs: int
-
-
-def recurring_groups(indexes: Sequence[RunIndex], wanted: GroupFilter) -> list[RecurringGroup]:
-    benchmarks = list(dict.fromkeys(index.result.benchmark for index in indexes))
-    if len(benchmarks) > 1:
-        raise UserError(
-            "the runs belong to different benchmarks", found=benchmarks[1], expected=benchmarks[0]
-        )
-    runs: Counter[GroupKey] = Counter()
-    selected: Counter[GroupKey] = Counter()
-    questions: dict[GroupKey, str] = {}
-    for index in indexes:
-        chosen = set(index.numbers_of(wanted))
-        for number, facts in enumerate(index.facts(), start=1):
-            key = (facts.sample, facts.draw, facts.pooled)
-            runs[key] += 1
-            if number in chosen:
-                selected[key] += 1
-                questions.setdefault(key, facts.question)
-    places = {key: place for place, key in enumerate(runs)}
-    ordered = sorted(selected, key=lambda key: (-selected[key], places[key]))
-    return [RecurringGroup(*key, questions[key], selected[key], runs[key]) for key in ordered]
 
 
 # -- Indexing a run before a command shows its groups, with progress

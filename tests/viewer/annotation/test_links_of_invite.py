@@ -1,4 +1,4 @@
-"""The links of `annotate invite` begin where the store is served, or a note says on what they rely."""
+"""The links of `annotate invite` begin with the given URL, or a note says on what they rely."""
 
 from __future__ import annotations
 
@@ -25,25 +25,10 @@ def _invite(capsys: Capture, store: str, *words: str) -> tuple[str, str]:
     return out.removeprefix("Anna: ").partition("/annotate/")[0], " ".join(err.split())
 
 
-def test_links_begin_where_the_store_was_served_last(
-    store: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.setattr("sightline.viewer.server.run_server", lambda *_: None)
-    for port, url in (("0", "https://annotate.example.org"), ("0", "https://other.example.org")):
-        assert main(["serve", "--store", store, "--port", port, "--url", url]) == 0
-        base, notes = _invite(capsys, store)
-        assert base == url
-        assert f"begin with {url}, where this store was served last" in notes
-    assert main(["serve", "--store", store, "--port", "0"]) == 0
-    base, notes = _invite(capsys, store)
-    assert base.startswith("http://127.0.0.1:")
-    assert base != "http://127.0.0.1:8765"
-
-
-def test_a_link_to_a_server_that_was_never_there_is_not_printed_silently(store: str, capsys: Capture) -> None:
+def test_the_default_url_is_said(store: str, capsys: Capture) -> None:
     base, notes = _invite(capsys, store)
     assert base == "http://127.0.0.1:8765"
-    assert "this store was never served" in notes
+    assert "the default of `sightline serve`" in notes
     assert "--url BASE" in notes
 
 
