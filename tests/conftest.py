@@ -11,6 +11,9 @@ import pytest
 from hypothesis import settings
 from tests.postgres_server import PostgresServer, find_programs
 
+# Tests run side by side, and threads of torch that wait for each other's core turn a second into minutes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # How long an example takes says how busy the machine is. `--hypothesis-profile=deep` looks longer.
 settings.register_profile("sightline", deadline=None, max_examples=40)
 settings.register_profile("deep", deadline=None, max_examples=1000)
