@@ -53,8 +53,6 @@ REGISTERED_ABOVE = {
 """Strings 'module:name' that name a package above, and why: the only way up."""
 
 IMPORTERS_BY_NAME = {
-    "annotation/creation.py": "the maker of each kind of items",
-    "annotation/records.py": "the writer of each kind of records",
     "cli/main.py": "the module of a command",
     "models/registry.py": "the factories of models",
     "plugins.py": "plugin files and the packages that register something",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import pytest
 
 import sightline.cli.main as main_module
 from sightline.cli.build import SUBCOMMANDS
-from sightline.cli.main import COMMANDS, main, option_names
+from sightline.cli.main import COMMANDS, main
 from sightline.cli.options import pairs
 from sightline.errors import EnvironmentFailedError, UserError
 
@@ -125,13 +124,6 @@ def test_defaults_are_listed_as_they_are_written(capsys: pytest.CaptureFixture[s
     assert "image=on:" in listed
     assert "orders=1:" in listed
     assert "options=null:" in listed
-
-
-def test_option_names_are_those_of_the_parser_and_not_those_in_a_metavar() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("source")
-    parser.add_argument_group("more").add_argument("--out", metavar="--NOT-AN-OPTION")
-    assert option_names(parser) == ["-h", "--help", "--out"]
 
 
 def test_an_unknown_option_points_to_the_help_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,6 @@ def test_a_report_that_would_be_too_large_has_fewer_groups(
     ("words", "message"),
     [
         (["--groups", "3"], "--groups and --data need --html"),
-        (["--html", "a.html", "--endpoints"], "--html is the report of runs"),
         (["--html", "a.html", "--groups", "-1"], "--groups is negative"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store.claims import LEASE_SECONDS
-from sightline.store.runs import Labels, names_of_runs
+from sightline.store.runs import Labels
 from sightline.store.store import Store
 
 
@@ -175,22 +175,4 @@ def test_a_lease_ends_when_it_is_not_renewed(tmp_path: Path) -> None:
     store.runs.hold(run)
     store.runs.release(run)
     assert store.claims.held_runs() == set()
-    store.close()
-
-
-def test_completion_reads_the_names_of_a_store_and_creates_none(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    with pytest.raises(UserError):
-        names_of_runs(str(path))
-    assert not path.exists()
-    store = Store.open(str(path))
-    for name in ("beta", "alpha"):
-        store.labels.give_name(store.runs.start({}), name)
-    store.labels.set_note(store.runs.start({}), "no name")
-    store.close()
-    assert names_of_runs(str(path)) == ["alpha", "beta"]
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("DROP TABLE run_labels")
-    with pytest.raises(EnvironmentFailedError):
-        names_of_runs(str(path))
     store.close()

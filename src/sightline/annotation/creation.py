@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.annotation.sources import MadeItems, SourceRequest
+from sightline.annotation.answer_items import answer_items, answer_pair_items, wrong_answer_items
+from sightline.annotation.other_items import (
+    caption_items,
+    draft_items,
+    image_items,
+    table_items,
+    variant_pair_items,
+)
+from sightline.annotation.sources import MadeItems, SourceRequest, probe_items
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.task import ItemKind, Phase, Task
 from sightline.annotation.types import Item, Pick, Project, Values
@@ -117,24 +123,22 @@ def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[P
 
 # -- The registry of makers of items, by the kind that a task declares
 
-MAKERS: dict[ItemKind, str] = {
-    "answers": "sightline.annotation.answer_items:answer_items",
-    "wrong-answers": "sightline.annotation.answer_items:wrong_answer_items",
-    "answer-pairs": "sightline.annotation.answer_items:answer_pair_items",
-    "probes": "sightline.annotation.sources:probe_items",
-    "variant-pairs": "sightline.annotation.other_items:variant_pair_items",
-    "images": "sightline.annotation.other_items:image_items",
-    "captions": "sightline.annotation.other_items:caption_items",
-    "table-lines": "sightline.annotation.other_items:table_items",
-    "drafts": "sightline.annotation.other_items:draft_items",
+MAKERS: dict[ItemKind, Callable[[SourceRequest], MadeItems]] = {
+    "answers": answer_items,
+    "wrong-answers": wrong_answer_items,
+    "answer-pairs": answer_pair_items,
+    "probes": probe_items,
+    "variant-pairs": variant_pair_items,
+    "images": image_items,
+    "captions": caption_items,
+    "table-lines": table_items,
+    "drafts": draft_items,
 }
 
 
 def make_items(request: SourceRequest) -> MadeItems:
     """Make the items of a new project. They have no numbers yet."""
-    module, _, name = MAKERS[request.task.items].partition(":")
-    maker = cast(Callable[[SourceRequest], MadeItems], getattr(importlib.import_module(module), name))
-    return maker(request)
+    return MAKERS[request.task.items](request)
 
 
 # -- Which items a project takes, and in which order: whole clusters, with known inclusion probabilities

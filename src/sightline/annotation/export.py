@@ -14,16 +14,26 @@ from msgspec import Struct
 
 from sightline.annotation.decisions import Judgement, judgements, name_of, response_of, verdicts
 from sightline.annotation.exchange import items_table, judgements_table
+from sightline.annotation.iibench_records import write_iibench
 from sightline.annotation.label_tools import (
     label_studio_config,
     label_studio_tasks,
     potato_config,
     potato_items,
 )
-from sightline.annotation.records import RecordsRequest, Written, write_records
+from sightline.annotation.record_tables import (
+    write_captions,
+    write_codis,
+    write_contextual,
+    write_images,
+    write_questions,
+    write_table_lines,
+)
+from sightline.annotation.records import RecordsRequest
 from sightline.annotation.sources import WITHOUT
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
+from sightline.annotation.task import Records
 from sightline.annotation.types import Annotator, Entry
 from sightline.errors import UserError
 from sightline.formats.files import write_atomically
@@ -32,6 +42,19 @@ from sightline.formats.tables import csv_bytes, workbook_bytes
 from sightline.store.store import Store
 from sightline.text import for_csv_lines, indented_json
 from sightline.types import Verdict
+
+Written = Iterator[tuple[Path, str]]
+"""Each file, and what it holds."""
+
+WRITERS: dict[Records, Callable[[RecordsRequest], Written]] = {
+    "images": write_images,
+    "captions": write_captions,
+    "table-lines": write_table_lines,
+    "questions": write_questions,
+    "codis": write_codis,
+    "iibench": write_iibench,
+    "contextual": write_contextual,
+}
 
 
 def export_project(
@@ -54,7 +77,7 @@ def export_project(
             yield from _answers(state, annotators, out)
         case "records":
             request = RecordsRequest(state, annotators, out)
-            yield from write_records(state.project.task.records, request)
+            yield from WRITERS[state.project.task.records](request)
 
 
 def _log(state: State, annotators: Sequence[Annotator], log: Sequence[Entry], out: Path) -> tuple[Path, str]:

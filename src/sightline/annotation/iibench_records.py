@@ -31,7 +31,7 @@ from sightline.types import ImageRef
 FOLDER, REPORT, LEFT_OUT = "data", "annotation.json", "left_out.csv"
 
 
-def write(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
+def write_iibench(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
     """Write test.json, questions.csv for the review, the images and the agreement on labels.
 
     What an author wrote with a fault, such as two equal options, is left out, and listed in left_out.csv.
@@ -255,7 +255,6 @@ SEVERAL = ("image_type", "rhetoric")
 OF_IMAGE = (*LABELS, "explanation")
 FILLED = (*OF_IMAGE, "question", *SIX_LETTERS, "answer")
 """Columns that an annotator fills in."""
-MOST_QUESTIONS = 3
 SPLIT = "test"
 """The split as which data is written."""
 
@@ -264,12 +263,11 @@ Cells = Mapping[str, str]
 
 
 class FormLine(Struct, frozen=True):
-    """A line: its image (path in the folder), its annotator, its cells, and where it was filled in."""
+    """A line: its image (path in the folder), its annotator, its cells, and which one it is."""
 
     image: str
     by: str
     cells: Cells
-    file: Path
     where: str
 
     def values(self, label: str) -> tuple[str, ...]:
@@ -291,20 +289,6 @@ class FormLine(Struct, frozen=True):
     def answer(self) -> str:
         """The letter of the right option."""
         return self.cells["answer"].strip().upper()
-
-
-def find_faults(lines: Sequence[FormLine], images: Collection[str]) -> list[UserError]:
-    faults = [fault for line in lines for fault in _faults(line, images)]
-    by_annotator: dict[tuple[str, str], list[FormLine]] = defaultdict(list)
-    for line in lines:
-        by_annotator[line.image, line.by].append(line)
-    for first, *others in by_annotator.values():
-        faults += [fault for other in others for fault in _differences(first, other)]
-        faults += [
-            _fault(line, "question", "is one line too many for this image", expected="1 to 3 per annotator")
-            for line in others[MOST_QUESTIONS - 1 :]
-        ]
-    return faults
 
 
 def cells_of(record: IIBenchRecord) -> list[Cells]:
@@ -329,9 +313,8 @@ def _joined(values: str | tuple[str, ...]) -> str:
     return values if isinstance(values, str) else ", ".join(values)
 
 
-def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
-    if line.image not in images:
-        yield _fault(line, IMAGE, "is not a readable image of the folder", line.image, "its path there")
+def find_faults(line: FormLine) -> Iterator[UserError]:
+    """Find what is wrong with a line, whatever its image is."""
     for label in LABELS:
         yield from _label_faults(line, label)
     for column in ("explanation", "question", *SIX_LETTERS):
@@ -343,14 +326,8 @@ def _faults(line: FormLine, images: Collection[str]) -> Iterator[UserError]:
         if same != letter and option.strip():
             yield _fault(line, letter, f"is the same as {same}", option, "six different options")
     if line.answer not in tuple(SIX_LETTERS):
-        found = line.cells["answer"]
-        yield _fault(
-            line,
-            "answer",
-            "is not an option",
-            found,
-            f"the letter of the right one, {SIX_LETTERS[0]}-{SIX_LETTERS[-1]}",
-        )
+        expected = f"the letter of the right one, {SIX_LETTERS[0]}-{SIX_LETTERS[-1]}"
+        yield _fault(line, "answer", "is not an option", line.cells["answer"], expected)
 
 
 def _label_faults(line: FormLine, label: str) -> Iterator[UserError]:
@@ -365,33 +342,10 @@ def _label_faults(line: FormLine, label: str) -> Iterator[UserError]:
         yield _fault(line, label, "has more than one value", line.cells[label], expected)
 
 
-def _differences(first: FormLine, other: FormLine) -> Iterator[UserError]:
-    """Contradictions between lines of one annotator about one image."""
-    for column in OF_IMAGE:
-        one, two = (
-            line.values(column) if column in VALUES else line.cells[column] for line in (first, other)
-        )
-        if one != two:
-            yield _fault(
-                other,
-                column,
-                f"differs from {first.file}, {first.where}, about the same image",
-                other.cells[column],
-                "the same in all lines of an annotator about an image",
-            )
-
-
 def _fault(
     line: FormLine, column: str, message: str, found: str | None = None, expected: str | None = None
 ) -> UserError:
-    return UserError(
-        message,
-        file=line.file,
-        record=f"{line.where} ({line.image})",
-        field=column,
-        found=found,
-        expected=expected,
-    )
+    return UserError(message, record=line.where, field=column, found=found, expected=expected)
 
 
 # -- The questions of II-Bench that an author's values hold, and what is wrong with them
@@ -437,20 +391,13 @@ def form_lines(item: Item, by: str, values: ItemValues) -> list[FormLine]:
         }
         if any(cell.strip() for cell in cells.values()):
             whole = {**dict.fromkeys(FILLED, ""), **shared, **cells}
-            lines.append(FormLine(image, by, whole, Path(f"item {item.number}"), f"question {number}"))
+            lines.append(FormLine(image, by, whole, f"question {number}"))
     return lines
 
 
 def faults(item: Item, values: ItemValues) -> Iterator[UserError]:
     for line in form_lines(item, "", values):
-        for fault in find_faults([line], [line.image]):
-            yield UserError(
-                fault.message,
-                record=line.where,
-                field=fault.field,
-                found=fault.found,
-                expected=fault.expected,
-            )
+        yield from find_faults(line)
     for number in QUESTIONS:
         if len(options := _options(values, number)) > len(SIX_LETTERS):
             yield UserError(

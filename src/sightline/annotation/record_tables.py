@@ -13,7 +13,6 @@ from msgspec import Struct, field, structs
 from sightline.annotation.decisions import judgements, name_of
 from sightline.annotation.iibench_records import (
     FILLED,
-    FOLDER,
     FormLine,
     find_faults,
     group_by_image,
@@ -197,10 +196,11 @@ def write_questions(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
         {line.cells[IMAGE]: ImageRef(str(verified / line.cells[IMAGE]), str(verified)) for line in accepted}
     )
     lines = [
-        FormLine(line.cells[IMAGE], line.cells.get(BY, "").strip(), line.cells, Path(FOLDER), line.key)
+        FormLine(line.cells[IMAGE], line.cells.get(BY, "").strip(), line.cells, line.key)
         for line in accepted
+        if line.cells[IMAGE] in gallery.files
     ]
-    sound = [line for line in lines if not find_faults([line], gallery.files)]
+    sound = [line for line in lines if not any(find_faults(line))]
     yield from write_data(request, group_by_image(sound), gallery)
 
 

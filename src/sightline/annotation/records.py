@@ -1,69 +1,18 @@
-"""The kinds of records that projects produce: who writes each, and who checks values before they are kept."""
+"""What a writer of records gets: the state of the project, its annotators, and the folder."""
 
 from __future__ import annotations
 
-import importlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from msgspec import Struct
 
 from sightline.annotation.decisions import Decision, decide, settlers
 from sightline.annotation.state import State
-from sightline.annotation.task import Records
-from sightline.annotation.types import Annotator, Item, ItemImage, Values
+from sightline.annotation.types import Annotator, Item, ItemImage
 from sightline.errors import UserError
 from sightline.formats.files import file_digest
-
-Written = Iterator[tuple[Path, str]]
-"""Each file, and what it holds."""
-
-WRITERS: dict[Records, str] = {
-    "images": "sightline.annotation.record_tables:write_images",
-    "captions": "sightline.annotation.record_tables:write_captions",
-    "table-lines": "sightline.annotation.record_tables:write_table_lines",
-    "questions": "sightline.annotation.record_tables:write_questions",
-    "codis": "sightline.annotation.record_tables:write_codis",
-    "iibench": "sightline.annotation.iibench_records:write",
-    "contextual": "sightline.annotation.record_tables:write_contextual",
-}
-"""Kind of records -> the function that writes them."""
-
-PROPOSALS: dict[Records, str] = {"iibench": "sightline.annotation.iibench_records:proposals"}
-"""Kind of records -> the function `proposals`, for kinds that a folder can hold already."""
-
-CHECKS: dict[Records, str] = {"iibench": "sightline.annotation.iibench_records:faults"}
-"""Kind of records -> the function `faults`, for kinds that values can be unfit for."""
-
-
-def write_records(kind: Records, request: RecordsRequest) -> Written:
-    write = _named(WRITERS[kind])
-    return cast("Callable[[RecordsRequest], Written]", write)(request)
-
-
-def proposals(kind: Records, folder: Path, split: str) -> Mapping[str, Values]:
-    if kind not in PROPOSALS:
-        return {}
-    read = _named(PROPOSALS[kind])
-    return cast(Callable[[Path, str], Mapping[str, Values]], read)(folder, split)
-
-
-def record_faults(kind: Records, item: Item, values: Values) -> Iterator[UserError]:
-    """Find what would keep an annotator's values out of the records."""
-    if kind not in CHECKS:
-        return iter(())
-    faults = _named(CHECKS[kind])
-    return cast(Callable[[Item, Values], Iterator[UserError]], faults)(item, values)
-
-
-def _named(entry: str) -> object:
-    module, _, name = entry.partition(":")
-    return cast(object, getattr(importlib.import_module(module), name))
-
-
-# -- What a writer of records gets: the state of the project, its annotators, and the folder
 
 
 class RecordsRequest(Struct, frozen=True):

@@ -112,14 +112,13 @@ def execute_new(options: argparse.Namespace) -> int:
     from sightline.annotation.sources import SourceRequest
     from sightline.annotation.store import AnnotationStore
     from sightline.annotation.task import task, task_names
-    from sightline.cli.options import read_store
-    from sightline.store.store import Store
+    from sightline.store.store import Store, existing_or_empty_store
 
     folder = options.data or os.environ.get("SIGHTLINE_DATA")
     if folder and not Path(folder).is_dir():
         raise UserError("there is no such data folder", file=folder, expected="--data DIR")
     declared = task(options.task)
-    with read_store(options.store) as store:
+    with existing_or_empty_store(options.store) as store:
         request = SourceRequest(
             task=declared,
             sources=tuple(options.sources),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
@@ -40,7 +39,6 @@ COMMANDS = {
     "judge-report": "measure how well judges and metrics agree with humans",
     "export": "write answers in the formats of other tools",
     "import": "convert predictions of other tools to answers.jsonl",
-    "completion": "print the completion script of a shell: bash, zsh or fish",
 }
 
 
@@ -107,24 +105,6 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     return parser, innermost
 
 
-def option_names(parser: argparse.ArgumentParser) -> list[str]:
-    """List the options of a parser.
-
-    A formatter receives the actions of a parser; argparse has no other public way to list them.
-    """
-    names: list[str] = []
-
-    class OptionNames(argparse.HelpFormatter):
-        def add_usage(self, usage: Any, actions: Iterable[argparse.Action], *_: Any, **__: Any) -> None:
-            names.extend(name for action in actions for name in action.option_strings)
-
-    formatter = parser.formatter_class
-    parser.formatter_class = OptionNames
-    parser.format_usage()
-    parser.formatter_class = formatter
-    return names
-
-
 # -- Commands with subcommands: all with their summaries, the executed one with its options
 
 AnyParser = TypeVar("AnyParser", bound=argparse.ArgumentParser)
@@ -186,10 +166,6 @@ def entry() -> NoReturn:
     """Execute the `sightline` script: `main`, then exit with its status, also if nobody reads the output."""
     open_streams()
     _handle_as_interrupt()
-    if "_ARGCOMPLETE" in os.environ:
-        from sightline.cli.completion import complete
-
-        complete(lambda words: build_parser(words)[0])
     status = main()
     # The status stands: a further Ctrl-C would only replace it by the death of this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -261,7 +237,7 @@ def _execute(words: list[str]) -> int:
 
 def _refuse_unknown_options(words: Sequence[str], parser: argparse.ArgumentParser) -> None:
     """Raise UserError for an option that does not exist, before argparse reports a missing one."""
-    known = option_names(parser)
+    known = list(parser._option_string_actions)
     for word in words:
         name = word.partition("=")[0]
         if name == "--":

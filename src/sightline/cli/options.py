@@ -9,7 +9,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Union, get_args, get_origin
 
@@ -218,7 +217,7 @@ def pairs(words: Iterable[str], option: str) -> dict[str, Any]:
         key, sign, value = word.partition("=")
         if not sign or not key:
             raise UserError(f"{option} {word}: '=' or the key is missing", expected=f"{option} KEY=VALUE")
-        found[key] = _value(value)
+        found[key] = read_value(value)
     return found
 
 
@@ -232,7 +231,8 @@ def columns(words: Iterable[str]) -> list[str]:
     return [f"{name}{sign}{json.dumps(column) if column else ''}" for name, sign, column in parts]
 
 
-def _value(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """A value as a user writes it: JSON, `on` or `off`, otherwise text."""
     if text.lower() in ("on", "true", "off", "false"):
         return text.lower() in ("on", "true")
     try:
@@ -354,23 +354,6 @@ def opened_project(word: str, url: str) -> Iterator[tuple[AnnotationStore, Proje
         yield annotations, annotations.project(word)
     finally:
         store.close()
-
-
-@contextmanager
-def read_store(url: str) -> Iterator[Store]:
-    """Open a store to read it, or an empty one in a temporary folder instead of one that does not exist."""
-    from sightline.store.failures import NoStoreError
-    from sightline.store.store import Store
-
-    with TemporaryDirectory(prefix="sightline-") as scratch:
-        try:
-            store = Store.open(url, create=False)
-        except NoStoreError:
-            store = Store.open(str(Path(scratch) / "empty.db"))
-        try:
-            yield store
-        finally:
-            store.close()
 
 
 def state_of(store: AnnotationStore, row: ProjectRow) -> State:

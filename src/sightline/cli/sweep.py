@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import add_dry_run, add_evaluation, add_plot, chart_request, options_of, pairs
+from sightline.cli.options import add_dry_run, add_evaluation, add_plot, chart_request, options_of, read_value
 from sightline.errors import UserError
 from sightline.evaluation.spec import RequestOptions, SweepOptions, spec_of
 from sightline.text import print_line, print_note
@@ -24,7 +25,7 @@ EXAMPLE = """examples:
   sightline sweep contextual --model openai/gpt-4 --data data/contextual \\
       --augment ocr,layout,layout+caption --captions captions.json
 
-Commas separate values, except inside JSON: --gen 'stop=["a","b"],null' has two values,
+Commas separate values, except where all are JSON: --gen 'stop=["a","b"],null' has two values,
 --set 'bias="up:down,left:right"' has one.
 """
 
@@ -103,40 +104,26 @@ def lists(words: Iterable[str], option: str) -> dict[str, tuple[Any, ...]]:
             )
         if key in found:
             raise UserError(f"{option} {key} occurs twice", expected=f"{option} {key}=VALUE,VALUE once")
-        pieces = list(_pieces(text, f"{option} {key}"))
-        found[key] = tuple(pairs([f"{key}={piece}"], option)[key] for piece in pieces)
+        found[key] = tuple(_values(text, f"{option} {key}")) if text.strip() else ("",)
     return found
 
 
-def _pieces(text: str, option: str) -> Iterable[str]:
-    """The texts of the values between commas."""
-    several = False
-    while True:
-        text = text.strip()
-        end = _end_of_json(text, option) if text[:1] in ("[", "{", '"') else text.find(",")
-        piece = text if end < 0 else text[:end].strip()
-        if not piece and (several or end >= 0):
-            raise UserError(f"{option} has an empty value", expected=f'{option}=VALUE,VALUE, or "" for none')
-        yield piece
-        if end < 0:
-            return
-        text, several = text[end + 1 :], True
-
-
-def _end_of_json(text: str, option: str) -> int:
-    """The position of the comma after the JSON value at the start of a text; -1 if nothing follows it."""
-    try:
-        _, end = json.JSONDecoder().raw_decode(text)
-    except json.JSONDecodeError:
-        end = -1
-    rest = text[end:].lstrip() if end >= 0 else ""
-    if end < 0 or (rest and not rest.startswith(",")):
+def _values(text: str, option: str) -> list[Any]:
+    """The values between commas: all are JSON, or no value holds a comma."""
+    with suppress(json.JSONDecodeError):
+        values: list[Any] = json.loads(f"[{text}]")
+        return values
+    pieces = [piece.strip() for piece in text.split(",")]
+    if not all(pieces):
+        raise UserError(f"{option} has an empty value", expected=f'{option}=VALUE,VALUE, or "" for none')
+    values = list(map(read_value, pieces))
+    if any(value == piece and piece[0] in '[{"' for value, piece in zip(values, pieces, strict=True)):
         raise UserError(
             f"{option} starts like JSON and is not valid JSON",
             found=text,
-            expected="complete JSON; put a text into double quotes",
+            expected="JSON between all commas; put texts into double quotes",
         )
-    return len(text) - len(rest) if rest else -1
+    return values
 
 
 def _print_point(run: PointRun) -> None:

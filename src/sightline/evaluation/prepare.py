@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as replace_options
 from functools import partial
 from pathlib import Path
@@ -510,14 +510,12 @@ def make_plan(
     store: Store,
     augmented: Augmented | None = None,
     *,
-    only: Collection[str] | None = None,
     read_only: bool = False,
 ) -> Plan:
-    """Plan the requests; `only` holds the ids of the samples that are planned, None for all."""
     task, model = prepared.task, prepared.models.models[0]
     inputs = PlanInputs(
         benchmark=task.benchmark,
-        samples=task.samples if only is None else _some_of(task.samples, only),
+        samples=task.samples,
         settings=plan_settings(prepared.spec, task, model),
         retries=retry_sampling(prepared.spec, task, model),
         model=model,
@@ -579,16 +577,6 @@ def _limit_source(
     if spec.preset is not None and name in task.benchmark.presets[spec.preset]:
         return f"{name} of --preset {spec.preset}"
     return f"{name} of {setting}"
-
-
-def _some_of(samples: Iterable[Sample], ids: Collection[str]) -> Iterator[Sample]:
-    left = set(ids)
-    for sample in samples if left else ():
-        if sample.id in left:
-            yield sample
-            left.remove(sample.id)
-            if not left:
-                return
 
 
 def _sampling(spec: Spec, task: PreparedTask, setting: str) -> dict[str, object]:

@@ -17,7 +17,6 @@ from sightline.errors import EnvironmentFailedError, NoSuchRecordError
 from sightline.formats.jsonl import decode_verdict
 from sightline.store.answers import storable_text
 from sightline.store.claims import Claims
-from sightline.store.connect import connect
 from sightline.store.database import (
     Connection,
     Database,
@@ -341,17 +340,6 @@ class RunLabels:
         with self._database.write() as connection:
             require_run(connection, run, self._database.name)
             yield connection
-
-
-def names_of_runs(url: str) -> list[str]:
-    """Read the names of runs, as the completion of a shell needs them; no store is made."""
-    database = connect(url, create=False)
-    try:
-        database.check_connection()
-        with database.read() as connection:
-            return sorted(name for (name,) in connection.rows("SELECT name FROM run_labels") if name)
-    finally:
-        database.close()
 
 
 def _set_name(connection: Connection, run: int, name: str | None) -> None:
