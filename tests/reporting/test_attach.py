@@ -195,6 +195,14 @@ def test_a_subset_of_fewer_samples_than_the_papers_is_not_comparable(iibench: Ma
     assert life.note == "over 58 here, 585 in the paper"
 
 
+@pytest.mark.parametrize("metric", ["acc_p", "acc_q", "context_awareness"])
+def test_a_judge_of_few_of_the_pairs_is_not_comparable(codis: Make, metric: str) -> None:
+    """The run has all 353 pairs; humans decided a few of them."""
+    whole = codis()
+    few = replace(whole, metrics=[replace(one, n=8) for one in whole.metrics])
+    assert not any(value.comparable for value in figures(add_published(few, "GPT-4V"), metric))
+
+
 def test_draws_do_not_stand_for_samples(iibench: Make) -> None:
     """A tenth of the questions, asked ten times, is no whole split."""
     drawn = iibench(options={"repeats": 10})
