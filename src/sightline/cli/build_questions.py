@@ -31,7 +31,7 @@ from sightline.cli.options import (
     model_client_options,
     pairs,
 )
-from sightline.cli.printing import print_budget_stop, print_json
+from sightline.cli.printing import plain_table, print_budget_stop, print_json
 from sightline.errors import UserError, some_of
 from sightline.text import print_line, print_note
 
@@ -506,21 +506,14 @@ def _print_funnel(funnel: Funnel, options: argparse.Namespace) -> None:
 
 
 def _funnel_table(funnel: Funnel, out: Path | None) -> ReportTable:
-    from sightline.reporting.table import Column, ReportTable
-
-    columns = (
-        Column("text", "reason", "step"),
-        Column("count", "came", "came"),
-        Column("count", "dropped", "dropped"),
-        Column("count", "left", "left"),
-    )
-    rows = tuple((REASONS[step.step], step.came, step.dropped, step.left) for step in funnel.steps)
+    rows = ((REASONS[step.step], step.came, step.dropped, step.left) for step in funnel.steps)
     notes = []
     if out is not None:
         notes = [
             f"{len(funnel.kept):,} images in {out / 'images'}; the reasons for all in {out / 'curation.json'}"
         ]
-    return ReportTable(f"{len(funnel.statuses):,} images", columns, rows, tuple(notes))
+    columns = ("reason", "#came", "#dropped", "#left")
+    return plain_table(f"{len(funnel.statuses):,} images", columns, rows, notes)
 
 
 # -- `sightline build split`: draws a validation split in proportion to the categories

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_options, add_plugins, add_quiet
-from sightline.cli.printing import by_reason, output_errors, print_json
+from sightline.cli.printing import by_reason, output_errors, plain_table, print_json
 from sightline.errors import UserError, unknown_name
 from sightline.text import print_line, print_note
 
@@ -171,18 +171,11 @@ def _print_images(images: ImageDownload, folder: str) -> None:
 
 def _missing(images: ImageDownload, folder: str) -> ReportTable:
     """The missing images by reason, the most frequent first, with one URL each."""
-    from sightline.reporting.table import Column, ReportTable
-
     named = ((f"{url}: {failure.detail}", failure.reason) for url, failure in images.missing.items())
-    columns = (
-        Column("text", "reason", "reason"),
-        Column("count", "images", "images"),
-        Column("text", "the first", "first"),
-    )
     ordered = sorted(by_reason(named).items(), key=lambda item: -len(item[1]))
-    rows = tuple((reason, len(urls), urls[0]) for reason, urls in ordered)
-    notes = (f"{folder}/image_manifest.json lists all of them; run the same command to try again",)
-    return ReportTable("missing images", columns, rows, notes)
+    rows = ((reason, len(urls), urls[0]) for reason, urls in ordered)
+    note = f"{folder}/image_manifest.json lists all of them; run the same command to try again"
+    return plain_table("missing images", ("reason", "#images", "the first"), rows, [note])
 
 
 # -- `sightline data check`: verify the records and images of a data folder
@@ -218,19 +211,10 @@ def execute_check(options: argparse.Namespace) -> int:
 
 
 def _table(found: DataCheck, split: SplitCheck) -> ReportTable:
-    from sightline.reporting.table import Column, ReportTable
-
-    columns = (
-        Column("text", "label", "label"),
-        Column("text", "value", "value"),
-        Column("count", "samples", "samples"),
-    )
-    rows = tuple(
-        (label, value, count) for label, values in split.labels.items() for value, count in values.items()
-    )
-    return ReportTable(
-        f"{found.benchmark} {split.split}, {found.folder}", columns, rows, tuple(_notes(split))
-    )
+    labels = split.labels.items()
+    rows = ((label, value, count) for label, values in labels for value, count in values.items())
+    title = f"{found.benchmark} {split.split}, {found.folder}"
+    return plain_table(title, ("label", "value", "#samples"), rows, _notes(split))
 
 
 def _notes(split: SplitCheck) -> list[str]:
@@ -355,27 +339,16 @@ def _lengths(found: DataDescription) -> ReportTable:
 
 
 def _verbs(verbs: VerbCounts) -> ReportTable:
-    from sightline.reporting.table import Column, ReportTable
-
-    columns = (
-        Column("text", "verb", "verb"),
-        Column("count", "times", "times"),
-        Column("text", "its nouns", "nouns"),
-    )
-    rows = tuple(
+    rows = (
         (verb, times, ", ".join(f"{noun} {often}" for noun, often in nouns))
         for verb, times, nouns in verbs.top
     )
-    return ReportTable(
-        "the most frequent verbs",
-        columns,
-        rows,
-        (
-            f"{verbs.different:,} different verbs in {verbs.commands:,} commands; {verbs.others:,} other "
-            "instructions, mostly questions, have none",
-            "verbs are found by closed word classes, without a parser",
-        ),
+    notes = (
+        f"{verbs.different:,} different verbs in {verbs.commands:,} commands; {verbs.others:,} other "
+        "instructions, mostly questions, have none",
+        "verbs are found by closed word classes, without a parser",
     )
+    return plain_table("the most frequent verbs", ("verb", "#times", "its nouns"), rows, notes)
 
 
 # -- The options that `data check` and `data describe` share

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -55,6 +55,19 @@ def print_tables(tables: Sequence[ReportTable], form: str) -> None:
             print_document(tables_text(tables, form))
 
 
+def plain_table(
+    title: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], notes: Iterable[str] = ()
+) -> ReportTable:
+    """A table of texts and counts; the name of a column of counts begins with `#`."""
+    from sightline.reporting.table import Column, ReportTable
+
+    described = (
+        Column("count" if name.startswith("#") else "text", name.lstrip("#"), name.lstrip("#"))
+        for name in columns
+    )
+    return ReportTable(title, tuple(described), tuple(rows), tuple(notes))
+
+
 def print_evaluation(evaluation: Evaluation, form: str, by: str | None, name: str | None = None) -> int:
     """Print the results of an evaluation, and the summary of its run, by its name if it has one."""
     if evaluation.explanations and form in ("json", "csv"):
@@ -87,15 +100,10 @@ def _print_explained(evaluation: Evaluation, form: str) -> None:
 
 def explanation_table(explanations: Sequence[Explanation]) -> ReportTable:
     """A row for each response; the column of draws only where there are several."""
-    from sightline.reporting.table import Column, ReportTable
-
     drawn = any(one.draw for one in explanations)
     names = ("sample", "variant", *(["draw"] if drawn else []), "verdict", "option", "rule", "words")
-    return ReportTable(
-        "Verdicts explained, the worst first",
-        tuple(Column("text", name, name) for name in names),
-        tuple(tuple(str(getattr(one, name)) for name in names) for one in explanations),
-    )
+    rows = (tuple(str(getattr(one, name)) for name in names) for one in explanations)
+    return plain_table("Verdicts explained, the worst first", names, rows)
 
 
 def print_run_summary(evaluation: Evaluation) -> None:

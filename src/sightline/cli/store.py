@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_quiet, add_store
+from sightline.cli.printing import plain_table
 from sightline.text import counted, print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.maintenance.merge import MergedStore
     from sightline.maintenance.store_maintenance import Inventory
-    from sightline.reporting.table import ReportTable
 
 SUBCOMMANDS = {
     "info": "show what a store holds: sizes by table and by run, models, dates; nothing is changed",
@@ -50,19 +50,6 @@ def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.Argum
     return add_subcommands(parser, "store", SUBCOMMANDS, subcommand, options)
 
 
-def _table(
-    title: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]], notes: Iterable[str]
-) -> ReportTable:
-    """A table; the name of a column of numbers begins with `#`."""
-    from sightline.reporting.table import Column, ReportTable
-
-    described = (
-        Column("count" if name.startswith("#") else "text", name.lstrip("#"), name.lstrip("#"))
-        for name in columns
-    )
-    return ReportTable(title, tuple(described), tuple(rows), tuple(notes))
-
-
 def _add_info(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """examples:
   sightline store info
@@ -82,14 +69,14 @@ def _info(options: argparse.Namespace) -> int:
         print_json(found)
         return 0
     rows = ((one.table, one.rows, one.bytes, one.content) for one in found.tables)
-    tables = [_table(found.store, ("table", "#rows", "#bytes", "content"), rows, _sizes(found))]
+    tables = [plain_table(found.store, ("table", "#rows", "#bytes", "content"), rows, _sizes(found))]
     if found.runs:
         columns = ("run", "task", "model", "started", "state", "#bytes")
         of_runs = (
             (str(one.run), one.task, one.model, one.started, one.state, one.bytes) for one in found.runs
         )
         note = "bytes: what only this run needs; answers are shared by all runs"
-        tables.append(_table("runs", columns, of_runs, [note]))
+        tables.append(plain_table("runs", columns, of_runs, [note]))
     print_tables(tables, "table")
     return 0
 
@@ -140,7 +127,7 @@ def _verify(options: argparse.Namespace) -> int:
         notes = [f"and {total - len(printed):,} more"] if total > len(printed) else []
         notes += (f"remedy of {counted(count, 'fault')}: {remedy}" for remedy, count in remedies.items())
         title = f"{counted(total, 'fault')} in {name}"
-        print_tables([_table(title, ("table", "row", "run", "problem"), rows, notes)], "table")
+        print_tables([plain_table(title, ("table", "row", "run", "problem"), rows, notes)], "table")
     else:
         print_line(f"{name}: nothing is wrong")
     return 1 if total else 0
@@ -182,7 +169,7 @@ def _merge(options: argparse.Namespace) -> int:
             if not options.json:
                 rows = ((str(one.run), str(one.into), one.state) for one in merged.runs)
                 columns = ("run", "its number\nin the target", "state")
-                print_tables([_table(merged.source, columns, rows, _copied(merged))], "table")
+                print_tables([plain_table(merged.source, columns, rows, _copied(merged))], "table")
     finally:
         # What was merged before an error is there.
         if options.json and ended:
@@ -269,7 +256,7 @@ def _gc(options: argparse.Namespace) -> int:
         return 0
     title = "would be dropped" if options.dry_run else "dropped"
     rows = ((one.table, one.rows, one.reason) for one in found.dropped)
-    print_tables([_table(title, ("table", "#rows", "reason"), rows, notes)], "table")
+    print_tables([plain_table(title, ("table", "#rows", "reason"), rows, notes)], "table")
     return 0
 
 

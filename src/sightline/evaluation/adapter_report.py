@@ -17,6 +17,9 @@ from sightline.reporting.adapter import AdapterComparison, AdapterRuns
 from sightline.store.store import Store
 from sightline.types import Answer, Group, GroupKey
 
+WITH = " adapter "
+"""Between a model and its adapter in the identity of both."""
+
 
 def find_adapter_runs(store: Store, adapters: Sequence[str]) -> list[AdapterRuns]:
     """Find the newest pairs of finished runs of each task, without and with each adapter.
@@ -117,44 +120,31 @@ def _without_refused(groups: Mapping[GroupKey, Group]) -> tuple[Mapping[GroupKey
 def _newest_pairs(runs: Sequence[StoredRun], adapters: Sequence[str], task: str, store: str) -> AdapterRuns:
     """The newest pairs of a task under the same conditions for all adapters. Raises UserError."""
     adapted = [run for run in runs if _adapter(run) in adapters]
-    used = [adapter for adapter in adapters if any(_adapter(run) == adapter for run in adapted)]
+    used = [adapter for adapter in adapters if adapter in map(_adapter, adapted)]
+    newest = {(_conditions(run), run.description.identity): run.number for run in runs}
     unmatched: list[int] = []
-    found = False
-    for newest in reversed(adapted):
-        pairs = [_newest_pair(runs, adapter, _conditions(newest)) for adapter in used]
-        complete = [pair for pair in pairs if pair is not None]
-        if len(complete) == len(used):
-            return AdapterRuns(task, complete, tuple(sorted(unmatched)))
-        found = found or bool(complete)
-        unmatched.append(newest.number)
-    if found:
-        raise UserError(
-            f"{task} was run with these adapters under different data or options",
-            file=store,
-            expected="the same data and options for each, or one adapter at a time",
-        )
+    for run in reversed(adapted):
+        under, base = _conditions(run), _base(run)
+        identities = [base, *(f"{base}{WITH}{adapter}" for adapter in used)]
+        without, *others = (newest.get((under, identity)) for identity in identities)
+        pairs = [(without, number) for number in others if without is not None and number is not None]
+        if len(pairs) == len(used):
+            return AdapterRuns(task, pairs, tuple(sorted(unmatched)))
+        unmatched.append(run.number)
     raise UserError(
-        f"{task} was not run without the adapter under the same options",
+        f"{task} was not run without the adapter under the same options"
+        + (", with each of these adapters" if len(used) > 1 else ""),
         file=store,
         expected="the same `sightline run` without the adapter first, or --runs WITHOUT,WITH",
     )
 
 
-def _newest_pair(runs: Sequence[StoredRun], adapter: str, conditions: str) -> tuple[int, int] | None:
-    comparable = [run for run in runs if _conditions(run) == conditions]
-    for adapted in reversed([run for run in comparable if _adapter(run) == adapter]):
-        without = [run.number for run in comparable if run.description.identity == _base(adapted)]
-        if without:
-            return without[-1], adapted.number
-    return None
-
-
 def _adapter(run: StoredRun) -> str:
-    return run.description.identity.partition(" adapter ")[2]
+    return run.description.identity.partition(WITH)[2]
 
 
 def _base(run: StoredRun) -> str:
-    return run.description.identity.partition(" adapter ")[0]
+    return run.description.identity.partition(WITH)[0]
 
 
 def _conditions(run: StoredRun) -> str:
