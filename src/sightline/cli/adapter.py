@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.main import add_subcommands
 from sightline.cli.options import ArgumentGroup, add_printing, add_quiet, add_store, pairs
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
@@ -23,29 +22,12 @@ if TYPE_CHECKING:
     from sightline.reporting.adapter import AdapterRuns, Cost
     from sightline.store.store import Store
 
-
-SUBCOMMANDS = {
-    "train": "train an adapter for a frozen local model on groups of `sightline build` (MM-R3, section 5)",
-    "report": "compare runs with and without an adapter, as in Table 6 of MM-R3, and show its cost",
-    "show": "describe an adapter, or compute the size of one for a model",
-}
-
 EXAMPLE = """examples:
   sightline build restyle photos --out train
   sightline adapter train --model hf/llava-hf/llava-1.5-7b-hf --data train --out adapter
   sightline run mmr3:restyling --model hf/llava-hf/llava-1.5-7b-hf --data data/mmr3 \\
       --model-arg adapter=adapter
 """
-
-
-def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    parser.epilog = EXAMPLE
-    registers = {
-        "train": register_train,
-        "show": register_show,
-        "report": register_report,
-    }
-    return add_subcommands(parser, "adapter", SUBCOMMANDS, subcommand, registers)
 
 
 # -- `sightline adapter train`: train an adapter for a frozen local model on groups of builders
@@ -403,3 +385,16 @@ def _cost(store: Store, adapter: SavedAdapter, pairs: Sequence[tuple[int, int]])
         before=mean_latency(store, [base for base, _ in own]),
         after=mean_latency(store, [other for _, other in own]),
     )
+
+
+SUBCOMMANDS = {
+    "train": (
+        register_train,
+        "train an adapter for a frozen local model on groups of `sightline build` (MM-R3, section 5)",
+    ),
+    "report": (
+        register_report,
+        "compare runs with and without an adapter, as in Table 6 of MM-R3, and show its cost",
+    ),
+    "show": (register_show, "describe an adapter, or compute the size of one for a model"),
+}

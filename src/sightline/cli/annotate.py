@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_printing, add_project, add_store, opened_project, pairs, state_of
 from sightline.cli.printing import print_json, print_tables
 from sightline.errors import UserError, unknown_name
@@ -24,17 +23,6 @@ if TYPE_CHECKING:
     from sightline.annotation.types import Item
     from sightline.reporting.table import ReportTable
 
-
-SUBCOMMANDS = {
-    "tasks": "list the tasks that humans can do: what they are about, what they produce",
-    "new": "start a project: make the items of a task, sample and order them",
-    "invite": "make personal links, each for the items of one annotator, or end one",
-    "status": "print progress, annotators, agreement and items without a decision",
-    "export": "write verdicts, answers or data, the log, and tables of what humans judged",
-    "import": "add the judgements of filled-in tables, or of exports of Label Studio and Potato",
-    "close": "close a project, so that nothing is added any more; its judgements stay",
-}
-
 EXAMPLE = """examples:
   sightline annotate new rate results/a results/b --name blind --data data/contextual --items 40
   sightline annotate invite blind Anna Ben Chloe
@@ -46,20 +34,6 @@ EXAMPLE = """examples:
 Annotators open their links in a browser; `sightline serve` runs the pages. docs/annotation.md has the whole
 way.
 """
-
-
-def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    parser.epilog = EXAMPLE
-    registers = {
-        "new": register_new,
-        "invite": register_invite,
-        "status": register_status,
-        "import": register_import,
-        "export": register_export,
-        "close": register_close,
-        "tasks": register_tasks,
-    }
-    return add_subcommands(parser, "annotate", SUBCOMMANDS, subcommand, registers)
 
 
 # -- `sightline annotate new`: start a project
@@ -539,3 +513,17 @@ def execute_tasks(options: argparse.Namespace) -> int:
     )
     print_tables([build_table("annotation tasks", fields, tasks, ())], options.format)
     return 0
+
+
+SUBCOMMANDS = {
+    "tasks": (register_tasks, "list the tasks that humans can do: what they are about, what they produce"),
+    "new": (register_new, "start a project: make the items of a task, sample and order them"),
+    "invite": (register_invite, "make personal links, each for the items of one annotator, or end one"),
+    "status": (register_status, "print progress, annotators, agreement and items without a decision"),
+    "export": (register_export, "write verdicts, answers or data, the log, and tables of what humans judged"),
+    "import": (
+        register_import,
+        "add the judgements of filled-in tables, or of exports of Label Studio and Potato",
+    ),
+    "close": (register_close, "close a project, so that nothing is added any more; its judgements stay"),
+}

@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
-
-from sightline.cli.main import add_subcommands
-
-SUBCOMMANDS = {
-    "rephrase": "write three rephrasings of each question with a chat model (MM-R3)",
-    "restyle": "restyle images: candy, mosaic, udnie and grayscale (MM-R3), or your own styles",
-    "mask": "mask an object of each COCO image in three ways (MM-R3, context reasoning)",
-    "perturb": "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own",
-    "caption": "caption images with a model, for text-only models (CODIS, section 5.1)",
-    "read": "read the text in images by OCR, word by word with boxes (ConTextual, section 3.1)",
-    "equivalence": "measure whether variants mean the same as originals: by humans, a judge, similarity",
-    "curate": "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)",
-    "synthesize": "write instructions with responses for images, with a model (ConTextual, Appendix H)",
-    "split": "sample a validation split in proportion to the categories (ConTextual, Appendix C)",
-}
+from sightline.cli import build_images, build_questions
 
 EXAMPLE = """example:
   sightline build restyle photos --out restyled
@@ -31,28 +15,45 @@ a file; equivalence measures; curate, synthesize and split make your own data se
 verify, rate and compare is in projects of `sightline annotate`.
 """
 
-
-def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    parser.epilog = EXAMPLE
-    registers: dict[str, Callable[[argparse.ArgumentParser], None]] = {}
-    if subcommand in ("perturb", "mask", "restyle", "read", "caption"):
-        from sightline.cli import build_images
-
-        registers = {
-            "perturb": build_images.register_perturb,
-            "mask": build_images.register_mask,
-            "restyle": build_images.register_restyle,
-            "read": build_images.register_read,
-            "caption": build_images.register_caption,
-        }
-    elif subcommand in SUBCOMMANDS:
-        from sightline.cli import build_questions
-
-        registers = {
-            "rephrase": build_questions.register_rephrase,
-            "synthesize": build_questions.register_synthesize,
-            "equivalence": build_questions.register_equivalence,
-            "curate": build_questions.register_curate,
-            "split": build_questions.register_split,
-        }
-    return add_subcommands(parser, "build", SUBCOMMANDS, subcommand, registers)
+SUBCOMMANDS = {
+    "rephrase": (
+        build_questions.register_rephrase,
+        "write three rephrasings of each question with a chat model (MM-R3)",
+    ),
+    "restyle": (
+        build_images.register_restyle,
+        "restyle images: candy, mosaic, udnie and grayscale (MM-R3), or your own styles",
+    ),
+    "mask": (
+        build_images.register_mask,
+        "mask an object of each COCO image in three ways (MM-R3, context reasoning)",
+    ),
+    "perturb": (
+        build_images.register_perturb,
+        "perturb images: crop, jpeg, rotate, blur, or a perturbation of your own",
+    ),
+    "caption": (
+        build_images.register_caption,
+        "caption images with a model, for text-only models (CODIS, section 5.1)",
+    ),
+    "read": (
+        build_images.register_read,
+        "read the text in images by OCR, word by word with boxes (ConTextual, section 3.1)",
+    ),
+    "equivalence": (
+        build_questions.register_equivalence,
+        "measure whether variants mean the same as originals: by humans, a judge, similarity",
+    ),
+    "curate": (
+        build_questions.register_curate,
+        "select raw images: drop near-duplicates, filter by amount of text (II-Bench, ConTextual)",
+    ),
+    "synthesize": (
+        build_questions.register_synthesize,
+        "write instructions with responses for images, with a model (ConTextual, Appendix H)",
+    ),
+    "split": (
+        build_questions.register_split,
+        "sample a validation split in proportion to the categories (ConTextual, Appendix C)",
+    ),
+}

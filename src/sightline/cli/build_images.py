@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -476,6 +475,8 @@ def _dry_run(gallery: CheckedImages, captioner: Captioner, client: ModelClient) 
 def _ask(
     gallery: CheckedImages, captioner: Captioner, client: ModelClient, options: argparse.Namespace
 ) -> int:
+    import asyncio
+
     from sightline.builders.read import write_captions
 
     out = Path(options.out)

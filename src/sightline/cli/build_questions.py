@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 from collections import Counter
 from pathlib import Path
@@ -118,6 +117,8 @@ def _rephrasing_dry_run(job: RephraseJob, client: ModelClient) -> int:
 
 
 def _build_rephrasings(job: RephraseJob, client: ModelClient, options: argparse.Namespace) -> int:
+    import asyncio
+
     from sightline.builders.rephrase import rephrase, write_rephrasings
     from sightline.builders.replies import unanswered_reasons
 
@@ -207,6 +208,8 @@ def _synthesis_dry_run(job: SynthesisJob, client: ModelClient) -> int:
 
 
 def _build_synthesis(job: SynthesisJob, client: ModelClient, options: argparse.Namespace) -> int:
+    import asyncio
+
     from sightline.builders.replies import unanswered_reasons
     from sightline.builders.synthesize import TABLE, synthesize, write_instructions
 
@@ -324,6 +327,8 @@ def _measured(
     client: ModelClient | None,
     embedder: Embedder | None,
 ) -> EquivalenceReport:
+    import asyncio
+
     from sightline.builders.equivalence import (
         HUMANS,
         JUDGE,

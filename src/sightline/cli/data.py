@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_options, add_plugins, add_quiet
 from sightline.cli.printing import by_reason, output_errors, plain_table, print_json
 from sightline.errors import UserError, unknown_name
@@ -20,28 +19,11 @@ if TYPE_CHECKING:
     from sightline.data.pull import PulledData
     from sightline.reporting.table import ReportTable
 
-
-SUBCOMMANDS = {
-    "pull": "download a data set, checked against its pinned revision, or the images of a table of URLs",
-    "check": "verify the records and images of a data folder; compare it with the release",
-    "describe": "count the samples, labels, lengths and verbs of a data folder",
-}
-
 EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
   sightline data check iibench --data data/iibench --split test
   sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
 """
-
-
-def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    parser.epilog = EXAMPLE
-    registers = {
-        "pull": register_pull,
-        "check": register_check,
-        "describe": register_describe,
-    }
-    return add_subcommands(parser, "data", SUBCOMMANDS, subcommand, registers)
 
 
 # -- `sightline data pull`: download a data set, then the images that its records, or a table, name by URL
@@ -374,3 +356,13 @@ def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:
     if options.benchmark not in known:
         raise unknown_name("data set", options.benchmark, known)
     return known[options.benchmark], spec_data_folder(Spec(task=options.benchmark, data=options.data))
+
+
+SUBCOMMANDS = {
+    "pull": (
+        register_pull,
+        "download a data set, checked against its pinned revision, or the images of a table of URLs",
+    ),
+    "check": (register_check, "verify the records and images of a data folder; compare it with the release"),
+    "describe": (register_describe, "count the samples, labels, lengths and verbs of a data folder"),
+}

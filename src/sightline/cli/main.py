@@ -98,7 +98,8 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
         if name == command:
             module = importlib.import_module(f"sightline.cli.{MODULES.get(name, name.replace('-', '_'))}")
             if hasattr(module, "SUBCOMMANDS"):
-                innermost = module.register(child, subcommand)
+                child.epilog = module.EXAMPLE
+                innermost = add_subcommands(child, command, module.SUBCOMMANDS, subcommand)
             else:
                 module.register(child)
                 innermost = child
@@ -124,21 +125,20 @@ def add_command(commands: argparse._SubParsersAction[AnyParser], name: str, summ
 def add_subcommands(
     parser: argparse.ArgumentParser,
     command: str,
-    summaries: Mapping[str, str],
+    subcommands: Mapping[str, tuple[Callable[[argparse.ArgumentParser], None], str]],
     chosen: str,
-    registers: Mapping[str, Callable[[argparse.ArgumentParser], None]],
 ) -> argparse.ArgumentParser:
-    """Add the subcommands; the chosen one ('' for none) gets its options by its register."""
-    if chosen and not chosen.startswith("-") and chosen not in summaries:
-        raise unknown_name(f"subcommand of {command}", chosen, summaries)
+    """Add the subcommands with their summaries; the chosen one ('' for none) gets its options."""
+    if chosen and not chosen.startswith("-") and chosen not in subcommands:
+        raise unknown_name(f"subcommand of {command}", chosen, subcommands)
     parser.set_defaults(execute=lambda _: _print_help(parser))
     below = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     innermost = parser
-    for name, summary in summaries.items():
+    for name, (register, summary) in subcommands.items():
         child = add_command(below, name, summary)
         if name == chosen:
             innermost = child
-            registers[name](child)
+            register(child)
     return innermost
 
 

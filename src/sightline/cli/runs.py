@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.main import add_subcommands
 from sightline.cli.options import ArgumentGroup, add_printing, add_run, add_store, opened_run
 from sightline.cli.printing import print_json, print_tables
 from sightline.errors import UserError
@@ -21,16 +20,6 @@ if TYPE_CHECKING:
     from sightline.store.store import Store
     from sightline.viewer.opened import AnswerTask
 
-
-SUBCOMMANDS = {
-    "list": "list the runs in the store, with their numbers, names, tags and options",
-    "show": "print the name, tags, note, state, data, model, options, counts, tokens and cost of a run",
-    "rename": "give a run a name or another name, or remove its name",
-    "tag": "add tags to a run, or remove them",
-    "note": "write a note on a run, in the place of its former note",
-    "delete": "delete runs; the answers of models and judges stay",
-}
-
 EXAMPLE = """examples:
   sightline run codis --model openai/gpt-4o --data data/codis --name base --tag july
   sightline runs list --tag july
@@ -40,19 +29,6 @@ EXAMPLE = """examples:
 A run has a number, which is never used again, and can have a name, tags and a note. Commands that take a run
 accept its number or its name.
 """
-
-
-def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    parser.epilog = EXAMPLE
-    registers = {
-        "list": register_list,
-        "show": register_show,
-        "rename": register_rename,
-        "tag": register_tag,
-        "note": register_note,
-        "delete": register_delete,
-    }
-    return add_subcommands(parser, "runs", SUBCOMMANDS, subcommand, registers)
 
 
 # -- `sightline runs list`: list the runs in a store, all or those with a tag, a benchmark, a model
@@ -432,3 +408,16 @@ def opened_runs(
                 expected="`sightline serve`, which shows all, or a file of one (`import --model NAME`)",
             )
         yield temporary, [run.number for run in runs]
+
+
+SUBCOMMANDS = {
+    "list": (register_list, "list the runs in the store, with their numbers, names, tags and options"),
+    "show": (
+        register_show,
+        "print the name, tags, note, state, data, model, options, counts, tokens and cost of a run",
+    ),
+    "rename": (register_rename, "give a run a name or another name, or remove its name"),
+    "tag": (register_tag, "add tags to a run, or remove them"),
+    "note": (register_note, "write a note on a run, in the place of its former note"),
+    "delete": (register_delete, "delete runs; the answers of models and judges stay"),
+}

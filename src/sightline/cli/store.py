@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sightline.cli.main import add_subcommands
 from sightline.cli.options import add_quiet, add_store
 from sightline.cli.printing import plain_table
 from sightline.text import counted, print_line, print_note
@@ -17,14 +16,6 @@ from sightline.text import counted, print_line, print_note
 if TYPE_CHECKING:
     from sightline.maintenance.merge import MergedStore
     from sightline.maintenance.store_maintenance import Inventory
-
-SUBCOMMANDS = {
-    "info": "show what a store holds: sizes by table and by run, models, dates; nothing is changed",
-    "verify": "read everything in a store and report what is wrong; nothing is changed",
-    "merge": "add the runs and answers of stores to another store, each once",
-    "gc": "drop what no run needs, and give the room back",
-    "export": "write the records of a store as JSON Lines, for other tools",
-}
 
 EXAMPLE = """examples:
   sightline store info
@@ -36,18 +27,6 @@ EXAMPLE = """examples:
 
 MOST_PRINTED = 1000
 """Faults that are printed; a badly damaged store has one for each row."""
-
-
-def register(parser: argparse.ArgumentParser, subcommand: str) -> argparse.ArgumentParser:
-    parser.epilog = EXAMPLE
-    options = {
-        "info": _add_info,
-        "verify": _add_verify,
-        "merge": _add_merge,
-        "gc": _add_gc,
-        "export": _add_export,
-    }
-    return add_subcommands(parser, "store", SUBCOMMANDS, subcommand, options)
 
 
 def _add_info(parser: argparse.ArgumentParser) -> None:
@@ -300,3 +279,15 @@ def _export(options: argparse.Namespace) -> int:
     count = export_records(options.store, options.kind, out, options.run, show_progress=not options.quiet)
     print_line(f"written: {out}, {counted(count, 'record')}")
     return 0
+
+
+SUBCOMMANDS = {
+    "info": (
+        _add_info,
+        "show what a store holds: sizes by table and by run, models, dates; nothing is changed",
+    ),
+    "verify": (_add_verify, "read everything in a store and report what is wrong; nothing is changed"),
+    "merge": (_add_merge, "add the runs and answers of stores to another store, each once"),
+    "gc": (_add_gc, "drop what no run needs, and give the room back"),
+    "export": (_add_export, "write the records of a store as JSON Lines, for other tools"),
+}
