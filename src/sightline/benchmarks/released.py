@@ -255,7 +255,8 @@ class Paper(Struct, frozen=True):
 
     `options` hold for all its figures, `row_options` for those of a row. `concerns` lists the metrics that
     an option affects, where it does not affect all. An option within another one is written
-    'sampling.temperature'. `equivalence` maps a builder to the share of its variants that
+    'sampling.temperature'. `whole` names the metrics whose n must equal the n of the column, unless a unit
+    has no answer key or was not decided. `equivalence` maps a builder to the share of its variants that
     humans found equivalent to their originals.
     """
 
@@ -268,6 +269,7 @@ class Paper(Struct, frozen=True):
     other_humans: list[str] = field(default_factory=list)
     row_options: dict[str, dict[str, Any]] = field(default_factory=dict)
     concerns: dict[str, list[str]] = field(default_factory=dict)
+    whole: list[str] = field(default_factory=list)
     judges: PublishedJudges | None = None
     equivalence: dict[str, PublishedValue] = field(default_factory=dict)
 
@@ -541,7 +543,7 @@ def _departure(
     ]
     if result.samples != figure.samples:
         others.append(f"{result.samples:,} {paper.unit} here, {figure.samples:,} in the paper")
-    elif 0 < metric.n < (1 - FEW_ERRORS) * figure.n * _repeats(result):
+    elif metric.metric in paper.whole and 0 < metric.n < (1 - FEW_ERRORS) * figure.n * _repeats(result):
         others.append(f"over {metric.n:,.0f} here, {figure.n * _repeats(result):,} in the paper")
     if result.unanswered > FEW_ERRORS * result.probes:
         others.append(f"{result.unanswered:,} of {result.probes:,} probes without an answer here")
