@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from sightline.engine.endpoint_check import EndpointCheck, choose, decide, report_changes
 from sightline.engine.limits import Budget, Counts
-from sightline.engine.runner import CheckPolicy, EndpointCheck, choose, decide, report_changes
 from sightline.errors import UserError
 from sightline.models.base import Capabilities, ServerReport, read_server_report
 from sightline.store.answers import KeyedRequest, with_key
@@ -67,7 +67,7 @@ def run(store: Store, runner_of: Any) -> Callable[..., Any]:
         asked: Sequence[KeyedRequest], *models: Any, accept: bool = False, **options: Any
     ) -> tuple[Counts, list[str]]:
         counts = Counts()
-        check = EndpointCheck(store, models, CheckPolicy("--fresh TAG", accept))
+        check = EndpointCheck(store, models, "--fresh TAG", accept_changed=accept)
         runner = runner_of(store, *models, counts=counts, **options)
         asyncio.run(runner.run(asked, check=check, reread=partial(iter, asked)))
         return counts, check.notes
@@ -295,7 +295,7 @@ def test_the_models_of_a_store_are_looked_up_without_reading_its_requests(
 
 def test_answers_of_the_evaluation_itself_need_no_check(store: Store, endpoint: Any, runner_of: Any) -> None:
     model, counts = endpoint("A"), Counts()
-    check = EndpointCheck(store, [model], CheckPolicy("--fresh TAG"))
+    check = EndpointCheck(store, [model], "--fresh TAG")
     for count in (5, 6):
         asked = requests(count)
         runner = runner_of(store, model, counts=counts)

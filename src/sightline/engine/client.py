@@ -11,15 +11,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.config import load_config
+from sightline.engine.endpoint_check import NAMED_REMEDY, EndpointCheck
 from sightline.engine.limits import CONCURRENCY, Account, Budget, Counts
-from sightline.engine.runner import (
-    NAMED_REMEDY,
-    CheckPolicy,
-    EndpointCheck,
-    Runner,
-    RunnerOptions,
-    limiter_of,
-)
+from sightline.engine.runner import Runner, RunnerOptions, limiter_of
 from sightline.engine.selector import OpenModels
 from sightline.errors import UserError
 from sightline.images import transform_for
@@ -162,8 +156,9 @@ class ModelClient:
         if self._options.fingerprint == "off" or not self.capabilities.endpoint:
             return None
         if self._check is None:
-            policy = CheckPolicy(NAMED_REMEDY, self._options.accept_changed)
-            self._check = EndpointCheck(store, self._models, policy)
+            self._check = EndpointCheck(
+                store, self._models, NAMED_REMEDY, accept_changed=self._options.accept_changed
+            )
         return self._check
 
     def settled(self, store: Store, requests: Sequence[KeyedRequest]) -> set[str]:

@@ -10,6 +10,7 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from sightline.config import DEFAULT_FILE, BatchSettings, Price
+from sightline.engine.endpoint_check import CLOSED, choose, is_comparable
 from sightline.engine.limits import (
     CHARACTERS_PER_TOKEN,
     DEFAULT_MAX_TOKENS,
@@ -17,7 +18,6 @@ from sightline.engine.limits import (
     prompt_tokens,
     token_limit,
 )
-from sightline.engine.runner import CLOSED, choose, is_comparable
 from sightline.evaluation.batches import price_note
 from sightline.evaluation.image_texts import UncachedImages, cached_images_as_text, images_in_probes
 from sightline.evaluation.options import reasoning_names

@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
+from sightline.engine.endpoint_check import MODEL_REMEDY, NAMED_REMEDY, EndpointCheck
 from sightline.engine.limits import (
     CHARACTERS_PER_TOKEN,
     PIXELS_PER_TOKEN,
@@ -22,15 +23,7 @@ from sightline.engine.limits import (
     Counts,
     Limiter,
 )
-from sightline.engine.runner import (
-    MODEL_REMEDY,
-    NAMED_REMEDY,
-    CheckPolicy,
-    EndpointCheck,
-    Runner,
-    RunnerOptions,
-    limiter_of,
-)
+from sightline.engine.runner import Runner, RunnerOptions, limiter_of
 from sightline.engine.selector import OpenModels, RequestFeed
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.batches import BatchJournal, batch_notes, connect_batches, keep_all, live_models
@@ -270,8 +263,13 @@ class RequestSender:
         spec = self._prepared.spec
         if spec.fingerprint == "off" or not models[0].capabilities.endpoint:
             return None
-        policy = CheckPolicy(remedy, spec.accept_changed)
-        return EndpointCheck(self._store, live_models(models), policy, self._began)
+        return EndpointCheck(
+            self._store,
+            live_models(models),
+            remedy,
+            accept_changed=spec.accept_changed,
+            began=self._began,
+        )
 
 
 # -- Asks judges while the model still answers: a run then takes the longer of both times, not their sum
