@@ -187,7 +187,7 @@ def test_a_restarted_driver_uses_the_servers_that_still_live(lab: Lab) -> None:
 
 
 def test_ctrl_c_cancels_the_jobs_and_keeps_the_answers(lab: Lab) -> None:
-    driver = lab.start(*lab.served("--seconds 0.3"))
+    driver = lab.start(*lab.served("--seconds 0.6"))
     soon(lambda: len(lab.lines("asked")) >= 10)
     driver.send_signal(signal.SIGINT)
     out, errors = driver.communicate(timeout=60)
@@ -211,7 +211,7 @@ def test_jobs_that_end_are_submitted_again_and_their_requests_answered(lab: Lab)
 
 def test_a_requeued_job_is_used_again_when_it_is_back(lab: Lab) -> None:
     lab.profile(replicas=1)
-    driver = lab.start(*lab.served("--seconds 0.2"))
+    driver = lab.start(*lab.served("--seconds 0.6"))
     soon(lambda: len(lab.lines("asked")) >= 5)
     [job] = lab.cluster.jobs("RUNNING")
     lab.cluster.run("scontrol", "requeue", job)
