@@ -53,7 +53,9 @@ def read_judge_data(
     """Read runs, results folders, verdicts.jsonl files, and files of answers that carry verdicts.
 
     With a verdicts.jsonl, the answers.jsonl and metrics.json of its folder are read too, if they exist. The
-    rules of a stored run decide again; nothing is sent.
+    rules of a stored run decide again; nothing is sent. If any source holds answers, verdicts on other
+    answers are left out and counted in a note. A model that judged under several options (with and without
+    the image) counts as several judges: the scorers of its verdicts name the options.
 
     Args:
         texts: Text metrics to measure on answers with references; None uses those of the sources.
@@ -64,8 +66,28 @@ def read_judge_data(
             _read_run(source, spec.store, read)
         else:
             read_source(Path(source), spec, read)
-    humans = [verdict for word in human for verdict in human_verdicts(word, spec.store)]
-    return judge_data(read, humans, partly=partly, texts=texts)
+    measured = texts.identities if texts is not None else {}
+    versions = {**_one_version_each(read.versions, measured), **measured}
+    attributed = read.answers if texts is None else list(_measure(read.answers, texts))
+    further: list[tuple[Verdict, Mapping[str, Any]]] = [
+        (verdict, {}) for word in human for verdict in human_verdicts(word, spec.store)
+    ]
+    # The first decision of a human on an answer counts. Judges stay in the order of the sources.
+    first = [one for one in further if one[0].kind == "human"]
+    verdicts = _distinct(_with_options_in_scorer([*first, *read.verdicts, *further]))
+    humans = [verdict for verdict in verdicts if verdict.kind == "human"]
+    judges = [verdict for verdict in verdicts if verdict.kind != "human"]
+    answers = _judged_answers(attributed, [*judges, *humans])
+    judges, judge_notes = _on_answers(answers, judges)
+    humans, human_notes = _on_answers(answers, humans)
+    return JudgeData(
+        answers=answers,
+        judges=judges,
+        humans=apply_partly(humans, partly),
+        versions=versions,
+        benchmarks=tuple(read.benchmarks),
+        notes=[*human_notes, *judge_notes, *_flag_notes(humans, partly)],
+    )
 
 
 def _read_run(word: str, url: str, read: JudgeSources) -> None:
@@ -89,8 +111,6 @@ def _read_run(word: str, url: str, read: JudgeSources) -> None:
 
 
 # -- The data of a judge report: answers, and the verdicts of judges and humans on them
-
-_NO_OPTIONS: Mapping[str, Any] = {}
 
 
 class JudgedAnswer(Struct, frozen=True):
@@ -123,44 +143,6 @@ class JudgeData(Struct, frozen=True, kw_only=True):
     versions: Mapping[str, str] = field(default_factory=dict)
     benchmarks: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
-
-
-def judge_data(
-    read: JudgeSources,
-    human: Iterable[Verdict] = (),
-    *,
-    partly: Partly = "wrong",
-    texts: TextMeasures | None = None,
-) -> JudgeData:
-    """Put the content of the sources together.
-
-    If any source holds answers, verdicts on other answers are left out and counted in a note. A model that
-    judged under several options (with and without the image) counts as several judges: the scorers of its
-    verdicts name the options.
-
-    Args:
-        texts: Text metrics to measure on answers with references; None uses those of the folders.
-    """
-    measured = texts.identities if texts is not None else {}
-    versions = {**_one_version_each(read.versions, measured), **measured}
-    attributed = read.answers if texts is None else list(_measure(read.answers, texts))
-    further = [(verdict, _NO_OPTIONS) for verdict in human]
-    # The first decision of a human on an answer counts. Judges stay in the order of the sources.
-    first = [one for one in further if one[0].kind == "human"]
-    verdicts = _distinct(_with_options_in_scorer([*first, *read.verdicts, *further]))
-    humans = [verdict for verdict in verdicts if verdict.kind == "human"]
-    judges = [verdict for verdict in verdicts if verdict.kind != "human"]
-    answers = _judged_answers(attributed, [*judges, *humans])
-    judges, judge_notes = _on_answers(answers, judges)
-    humans, human_notes = _on_answers(answers, humans)
-    return JudgeData(
-        answers=answers,
-        judges=judges,
-        humans=apply_partly(humans, partly),
-        versions=versions,
-        benchmarks=tuple(read.benchmarks),
-        notes=[*human_notes, *judge_notes, *_flag_notes(humans, partly)],
-    )
 
 
 def _with_options_in_scorer(verdicts: Sequence[tuple[Verdict, Mapping[str, Any]]]) -> Iterator[Verdict]:

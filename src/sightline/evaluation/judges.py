@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple, Protocol
 
@@ -567,18 +567,39 @@ def recorded_panel(
 ) -> JudgePanel:
     """The judges of an earlier run. None is called: their replies and verdicts are in the store."""
     description, options = run.description, run.description.benchmark_options
-    judges: list[Judge] = []
-    for name in description.judges:
-        if judge_kind(name) == "rules":
-            judges.append(RulesJudge(benchmark, options))
-        elif judge_kind(name) == "human":
-            verdicts = [verdict for verdict in store.runs.verdicts(run.number) if verdict.scorer == name]
-            judges.append(HumanJudge(name, verdicts))
-        else:
-            repeats = description.judge_repeats
-            tags = recorded_tags(description)
-            judges.append(ModelJudge(name, run.judges[name], benchmark, options, repeats, tags))
+    earlier = {
+        name: HumanJudge(name, [one for one in store.runs.verdicts(run.number) if one.scorer == name])
+        for name in description.judges
+        if judge_kind(name) == "human"
+    }
+    judges = make_judges(
+        description.judges,
+        benchmark,
+        options,
+        run.judges,
+        earlier,
+        description.judge_repeats,
+        recorded_tags(description),
+    )
     return make_panel(benchmark, options, [*judges, *humans], description.decide)
+
+
+def make_judges(
+    names: Iterable[str],
+    benchmark: Benchmark,
+    options: Mapping[str, Any],
+    models: Mapping[str, JudgeModel],
+    humans: Mapping[str, HumanJudge],
+    repeats: int,
+    reasoning_tags: Sequence[str],
+) -> list[Judge]:
+    """The judges of these names; `models` and `humans` hold what those of these kinds need, by name."""
+    kinds: dict[JudgeKind, Callable[[str], Judge]] = {
+        "rules": lambda _: RulesJudge(benchmark, options),
+        "human": lambda name: humans[name],
+        "model": lambda name: ModelJudge(name, models[name], benchmark, options, repeats, reasoning_tags),
+    }
+    return [kinds[judge_kind(name)](name) for name in names]
 
 
 def make_panel(

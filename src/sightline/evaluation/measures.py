@@ -281,8 +281,7 @@ class Similarity:
     def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
         self._texts, self._clusters = ComparedTexts(), array("q")
         last = None
-        iterator = iter(groups)
-        while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
+        for chunk in _chunks(groups):
             parts = [[group, *partner_groups(group)] for group in chunk]
             texts = [[self._scorer.texts(part) for part in own] for own in parts]
             vectors = iter(self._vectors([several for own in texts for several in own]))
@@ -310,8 +309,7 @@ class Similarity:
         """The distinct texts that have no vector, by key, in batches. The next batch may be read when the
         vectors of the one before are stored."""
         new: dict[bytes, str] = {}
-        iterator = iter(groups)
-        while chunk := list(islice(iterator, GROUPS_PER_LOOKUP)):
+        for chunk in _chunks(groups):
             parts = (part for group in chunk for part in (group, *partner_groups(group)))
             keyed = {self._key(text): text for part in parts for text in self._scorer.texts(part)}
             unknown = [key for key in keyed if key not in new]

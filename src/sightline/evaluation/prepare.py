@@ -24,12 +24,10 @@ from sightline.errors import UserError
 from sightline.evaluation.folder import ResultsFolder, refuse_other_run
 from sightline.evaluation.judges import (
     HumanJudge,
-    Judge,
     JudgePanel,
-    ModelJudge,
-    RulesJudge,
     check_judge_kinds,
     judge_kind,
+    make_judges,
     make_panel,
     with_deciding_rules,
 )
@@ -766,20 +764,12 @@ def recorded_notes(
 
 
 def prepared_panel(prepared: Prepared) -> JudgePanel:
+    spec, judges = prepared.spec, prepared.judges
     benchmark, options = prepared.task.benchmark, prepared.task.options.benchmark
-    judges: list[Judge] = []
-    for name in prepared.spec.judge:
-        if name in prepared.judges.models:
-            model = judge_model(prepared, name)
-            spec = prepared.spec
-            judges.append(
-                ModelJudge(name, model, benchmark, options, spec.judge_repeats, reasoning_names(spec))
-            )
-        elif name in prepared.judges.humans:
-            judges.append(prepared.judges.humans[name])
-        else:
-            judges.append(RulesJudge(benchmark, options))
-    return make_panel(benchmark, options, judges, prepared.spec.decide)
+    models = {name: judge_model(prepared, name) for name in judges.models}
+    tags = reasoning_names(spec)
+    made = make_judges(spec.judge, benchmark, options, models, judges.humans, spec.judge_repeats, tags)
+    return make_panel(benchmark, options, made, spec.decide)
 
 
 def judge_model(prepared: Prepared, name: str) -> JudgeModel:
