@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sightline.replicas import slurm as launchers
 from sightline.replicas.fleet import RemoteReplica, Target
 from sightline.replicas.slurm import (
     Announcement,
+    Attached,
     Job,
     RunFolder,
     SlurmLauncher,
@@ -329,21 +331,11 @@ def test_a_running_job_that_never_has_a_server_again_is_cancelled(
     assert queue.cancelled_jobs[0] == "1_0"
 
 
-class Server:
-    """The server of a job, which is always healthy."""
-
-    def __init__(self, task: str, announced: Announcement) -> None:
-        self.announcement = announced
-        self.replica = RemoteReplica(f"job {task}", "", self.send)
-
-    async def send(self, _: Request) -> Answer:
-        return Answer("")
+class Healthy(RemoteReplica):
+    """The replica of a server that is always healthy."""
 
     async def is_healthy(self) -> bool:
         return True
-
-    async def close(self) -> None:
-        pass
 
 
 def seen_until(
@@ -352,8 +344,11 @@ def seen_until(
     """What a launcher calls, until that is enough: replicas that join, and (reason, is explained) of ends."""
     announced = Announcement("n1", 1, "n1", 0)
 
-    async def attach(_: Target, task: str, announced: Announcement, key: str) -> Server:
-        return Server(task, announced)
+    async def attach(_: Target, task: str, announced: Announcement, key: str) -> Attached:
+        async def send(_: Request) -> Answer:
+            return Answer("")
+
+        return Attached(announced, Healthy(f"job {task}", "", send), AsyncExitStack())
 
     monkeypatch.setattr(launchers, "attach", attach)
     monkeypatch.setattr(RunFolder, "announcement", lambda *_: announced)

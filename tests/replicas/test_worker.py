@@ -183,7 +183,7 @@ def test_a_worker_with_other_weights_is_refused() -> None:
         target = Target(model=model, spec="mini", args={}, weights=model.identity)
         server = await attach(target, "1_0", announced, KEY)
         assert server is not None
-        await server.close()
+        await server.opened.aclose()
         assert await attach(target, "1_0", announced, "another key") is None
         with pytest.raises(UserError, match="job 1_0 on n1 is not the model of this machine"):
             await attach(replace(target, weights="sha256:other"), "1_0", announced, KEY)

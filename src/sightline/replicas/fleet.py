@@ -532,7 +532,9 @@ class RemoteReplica:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if call.done():
                 result = call.result()
-                if isinstance(result, Answer) or result.kind != "transient" or await self._lives():
+                if isinstance(result, Answer) or result.kind != "transient":
+                    return result
+                if not self.is_lost and await self.is_healthy():
                     return result
                 self.lose(result.message)
         finally:
@@ -548,8 +550,8 @@ class RemoteReplica:
         if not self.lost.done():
             self.lost.set_result(reason)
 
-    async def _lives(self) -> bool:
-        return not self.lost.done() and await is_healthy(self._address)
+    async def is_healthy(self) -> bool:
+        return await is_healthy(self._address)
 
 
 async def is_healthy(address: str) -> bool:

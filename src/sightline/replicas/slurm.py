@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -234,14 +234,14 @@ class SlurmLauncher:
         if server is not None and announced != server.announcement:
             await self._detach(task, "the job has started again", is_explained=True)
         elif server is not None:
-            is_healthy = await server.is_healthy()
+            is_healthy = await server.replica.is_healthy()
             self._missed[task] = 0 if is_healthy else self._missed.get(task, 0) + 1
             if self._missed[task] >= UNREACHABLE_POLLS:
                 await self._detach(task, "its server does not answer")
             if not (is_healthy and server.replica.is_lost):
                 return
             # A request has reported it as lost, but it lives, so it joins again.
-            await self._attached.pop(task).close()
+            await self._attached.pop(task).opened.aclose()
         if announced is None:
             return
         server = await attach(self._target, task, announced, self._folder.key)
@@ -256,7 +256,7 @@ class SlurmLauncher:
         self._began[task] = time.monotonic()
         server.replica.lose(reason)
         self._left(server.replica.name, reason, is_explained=is_explained)
-        await server.close()
+        await server.opened.aclose()
 
     def _check_progress(self, jobs: list[Job], alive: list[Job]) -> None:
         """Raise where no replica can run any more, or none could start."""
@@ -307,7 +307,7 @@ class SlurmLauncher:
 
     async def _end(self) -> None:
         for server in self._attached.values():
-            await server.close()
+            await server.opened.aclose()
         self._attached.clear()
         if not self._has_jobs:
             self._folder.close(remove=self._has_jobs is False)
@@ -340,22 +340,12 @@ def _counted(alive: list[Job]) -> str:
 # -- A connection to the server of one job
 
 
-class Attached:
-    """A server that is ready, and its replica."""
+class Attached(NamedTuple):
+    """A server that is ready: its replica, and its open connection."""
 
-    def __init__(
-        self, announcement: Announcement, replica: RemoteReplica, address: str, opened: AsyncExitStack
-    ) -> None:
-        self.announcement = announcement
-        self.replica = replica
-        self._address = address
-        self._opened = opened
-
-    async def is_healthy(self) -> bool:
-        return await is_healthy(self._address)
-
-    async def close(self) -> None:
-        await self._opened.aclose()
+    announcement: Announcement
+    replica: RemoteReplica
+    opened: AsyncExitStack
 
 
 async def attach(target: Target, task: str, announced: Announcement, key: str) -> Attached | None:
@@ -384,7 +374,7 @@ async def attach(target: Target, task: str, announced: Announcement, key: str) -
                 return Failure("transient", f"{name} gave no answer to this request")
         else:
             send = (await stack.enter_async_context(WorkerClient(address, served, key))).send
-        return Attached(announced, RemoteReplica(name, address, send), address, stack.pop_all())
+        return Attached(announced, RemoteReplica(name, address, send), stack.pop_all())
 
 
 async def _report(address: str, model: str, key: str) -> ServerReport | None:
