@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 import sightline.cli.main as main_module
 from sightline.cli.build import SUBCOMMANDS
-from sightline.cli.main import COMMANDS, main
+from sightline.cli.main import COMMANDS, GROUPS, WORDS_OF_OTHERS, main
 from sightline.cli.options import pairs
 from sightline.errors import EnvironmentFailedError, UserError
 
@@ -95,6 +96,23 @@ def test_the_summaries_name_all_that_is_built_and_run() -> None:
 def test_a_pair_without_a_value_is_refused() -> None:
     with pytest.raises(UserError, match="--gen KEY=VALUE"):
         pairs(["temperature"], "--gen")
+
+
+def test_every_command_stands_once_in_the_help_under_its_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = [line.split()[0] for line in lines if re.match(r"    [a-z]", line)]
+    assert listed == list(COMMANDS)
+    assert [line.strip(" :") for line in lines if re.fullmatch(r"  [a-z]+:", line)] == list(GROUPS)
+
+
+@pytest.mark.parametrize("word", WORDS_OF_OTHERS)
+def test_a_word_of_another_tool_names_the_command(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 2
+    ours = WORDS_OF_OTHERS[word].split()
+    assert f"it is `sightline {' '.join(ours)}` here" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        main([*ours, "--help"])
 
 
 def test_a_call_without_a_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:

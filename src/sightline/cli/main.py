@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import sightline
 from sightline.cli.options import GivenOnce
@@ -17,30 +19,49 @@ from sightline.cli.printing import flush_output, open_streams
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 from sightline.text import discard, print_note
 
-COMMANDS = {
-    "quickstart": "evaluate on small synthetic data sets in the formats of CODIS, II-Bench, ConTextual and "
-    "MM-R3, without a download",
-    "list": "list benchmarks, their settings, options and published rows",
-    "build": "build your own data: rephrase, restyle, mask, perturb, caption, read, equivalence, "
-    "curate, synthesize, split",
-    "annotate": "let humans rate, answer, compare and write: projects, links, progress, export",
-    "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
-    "data": "download public data sets; check or describe a data folder",
-    "run": "send a benchmark to a model, judge its answers, compute the metrics",
-    "sweep": "run every combination of models and values of options",
-    "score": "judge answers that were collected earlier, compute the metrics",
-    "compare": "compare runs group by group, with significance tests",
-    "runs": "list, show, name, tag and delete the runs in the store",
-    "store": "inspect, verify, merge, clean and export stores",
-    "report": "print tables of runs or results folders",
-    "show": "print the most informative groups of a run, or those that differ from another run",
-    "worker": "answer for a local model by the chat completions protocol, on one machine or a cluster",
-    "serve": "show runs, groups, comparisons and data in the browser",
-    "judge-report": "measure how well judges and metrics agree with humans",
-    "export": "write answers in the formats of other tools",
-    "import": "convert predictions of other tools to answers.jsonl",
+GROUPS = {
+    "start": {
+        "quickstart": "evaluate on small synthetic data sets in the formats of CODIS, II-Bench, ConTextual "
+        "and MM-R3, without a download",
+        "list": "list benchmarks, their settings, options and published rows",
+    },
+    "run": {
+        "run": "send a benchmark to a model, judge its answers, compute the metrics",
+        "score": "judge answers that were collected earlier, compute the metrics",
+        "sweep": "run every combination of models and values of options",
+        "adapter": "train a small module that makes a model more consistent (MM-R3, section 5)",
+    },
+    "look": {
+        "report": "print tables of runs or results folders",
+        "compare": "compare runs group by group, with significance tests",
+        "show": "print the most informative groups of a run, or those that differ from another run",
+        "serve": "show runs, groups, comparisons and data in the browser",
+        "runs": "list, show, name, tag and delete the runs in the store",
+    },
+    "judge": {
+        "judge-report": "measure how well judges and metrics agree with humans",
+        "annotate": "let humans rate, answer, compare and write: projects, links, progress, export",
+    },
+    "data": {
+        "data": "download public data sets; check or describe a data folder",
+        "build": "build your own data: rephrase, restyle, mask, perturb, caption, read, equivalence, "
+        "curate, synthesize, split",
+    },
+    "more": {
+        "export": "write answers in the formats of other tools",
+        "import": "convert predictions of other tools to answers.jsonl",
+        "store": "inspect, verify, merge, clean and export stores",
+        "worker": "answer for a local model by the chat completions protocol, on one machine or a cluster",
+    },
 }
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
+WORDS_OF_OTHERS = {
+    "eval": "run", "evaluate": "run", "eval-set": "sweep", "view": "serve", "viewer": "serve", "ui": "serve",
+    "log": "runs", "logs": "runs", "tasks": "list", "ls": "list", "judge": "judge-report",
+    "download": "data pull", "pull": "data pull", "train": "adapter train", "diff": "compare",
+}  # fmt: skip
+"""What lm-eval, lmms-eval, inspect_ai and users call a command, and its name here."""
 
 MODULES = {"import": "import_answers"}
 """Module of a command, where it is not the command's name."""
@@ -84,6 +105,7 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     command, subcommand = [*words, "", ""][:2]
     parser = Parser(
         prog="sightline",
+        usage="sightline [-h] [--version] [--debug] COMMAND ...",
         description=DESCRIPTION,
         epilog=EPILOG,
         allow_abbrev=False,
@@ -91,10 +113,13 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     )
     parser.add_argument("--version", action="version", version=f"sightline {sightline.__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    # Without a help text of its own, a command is left out of the plain list.
+    commands = parser.add_subparsers(
+        title="commands", description=_grouped(), prog="sightline", metavar="COMMAND", help=argparse.SUPPRESS
+    )
     innermost: argparse.ArgumentParser = parser
     for name, summary in COMMANDS.items():
-        child = add_command(commands, name, summary)
+        child = commands.add_parser(name, **_properties(summary))
         if name == command:
             module = importlib.import_module(f"sightline.cli.{MODULES.get(name, name.replace('-', '_'))}")
             if hasattr(module, "SUBCOMMANDS"):
@@ -108,18 +133,26 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
 
 # -- Commands with subcommands: all with their summaries, the executed one with its options
 
-AnyParser = TypeVar("AnyParser", bound=argparse.ArgumentParser)
+
+def _properties(summary: str) -> dict[str, Any]:
+    return {
+        "description": sentence(summary),
+        "allow_abbrev": False,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
 
 
-def add_command(commands: argparse._SubParsersAction[AnyParser], name: str, summary: str) -> AnyParser:
-    """Add a command or a subcommand, still without options."""
-    return commands.add_parser(
-        name,
-        help=summary,
-        description=sentence(summary),
-        allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _grouped() -> str:
+    """The commands with their summaries, each group under its name."""
+    width = min(shutil.get_terminal_size().columns, 100) - 4
+    lines = []
+    for group, commands in GROUPS.items():
+        lines.append(f"{group}:")
+        for name, summary in commands.items():
+            lines += textwrap.wrap(
+                f"{name:<12} {summary}", width, initial_indent="  ", subsequent_indent=" " * 15
+            )
+    return "\n".join(lines)
 
 
 def add_subcommands(
@@ -135,7 +168,7 @@ def add_subcommands(
     below = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     innermost = parser
     for name, (register, summary) in subcommands.items():
-        child = add_command(below, name, summary)
+        child = below.add_parser(name, help=summary, **_properties(summary))
         if name == chosen:
             innermost = child
             register(child)
@@ -218,6 +251,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _execute(words: list[str]) -> int:
     command = words[0] if words else ""
     if not command.startswith("-") and command not in COMMANDS and command:
+        if command in WORDS_OF_OTHERS:
+            ours = f"sightline {WORDS_OF_OTHERS[command]}"
+            raise UserError(f"unknown command '{command}': it is `{ours}` here; see `{ours} --help`")
         raise unknown_name("command", command, COMMANDS)
     parser, innermost = build_parser(words)
     if command in COMMANDS:
