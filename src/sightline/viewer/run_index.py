@@ -406,7 +406,8 @@ class RunIndex:
         column = self._column(order)
         found = _where(wanted)
         if also:
-            condition = f"({found.condition} OR number IN (SELECT value FROM json_each(?)))"
+            filtered = f"SELECT number FROM {found.source} WHERE {found.condition}"
+            condition = f"(number IN ({filtered}) OR number IN (SELECT value FROM json_each(?)))"
             found = _Where(condition, [*found.values, msgspec.json.encode(sorted(also)).decode()])
         before, numbers = [], self._beside(column, found, after, limit + 1)
         if after is not None:
@@ -430,14 +431,14 @@ class RunIndex:
     def count(self, wanted: GroupFilter) -> int:
         if wanted.search:  # which takes the longest, and whose filters are counted beside it
             return _groups_in(self._counts(wanted))
-        condition, values = _where(wanted)
-        query = f"SELECT coalesce(sum(groups), 0) FROM kinds WHERE {condition}"
-        return int(self.rows_of(query, values)[0][0])
+        found = _where(wanted)
+        query = f"SELECT coalesce(sum(groups), 0) FROM kinds WHERE {found.condition}"
+        return int(self.rows_of(query, found.values)[0][0])
 
     def numbers_of(self, wanted: GroupFilter) -> list[int]:
-        condition, values = _where(wanted)
-        query = f"SELECT number FROM groups WHERE {condition} ORDER BY number"
-        return [number for (number,) in self.rows_of(query, values)]
+        found = _where(wanted)
+        query = f"SELECT number FROM {found.source} WHERE {found.condition} ORDER BY number"
+        return [number for (number,) in self.rows_of(query, found.values)]
 
     def numbers_of_samples(self, samples: Collection[str]) -> list[int]:
         query = "SELECT number FROM groups WHERE sample IN (SELECT value FROM json_each(?)) ORDER BY number"
@@ -539,23 +540,23 @@ class RunIndex:
         self, column: str, found: _Where, number: int | None, limit: int, sign: str = ">", way: str = "ASC"
     ) -> list[int]:
         """The first groups after another one in an order, or before it; None for the first of all."""
-        condition, values = found
+        condition, values, source = found
         if number is not None:
             condition = f"({column}, number) {sign} (?, ?) AND {condition}"
             values = [self.place(number, column), number, *values]
-        query = (
-            f"SELECT number FROM groups WHERE {condition} ORDER BY {column} {way}, number {way} LIMIT {limit}"
-        )
+        ordered = f"ORDER BY {column} {way}, number {way} LIMIT {limit}"
+        query = f"SELECT number FROM {source} WHERE {condition} {ordered}"
         return [number for (number,) in self.rows_of(query, values)]
 
     def _count(self, found: _Where) -> int:
-        return int(self.rows_of(f"SELECT count(*) FROM groups WHERE {found.condition}", found.values)[0][0])
+        query = f"SELECT count(*) FROM {found.source} WHERE {found.condition}"
+        return int(self.rows_of(query, found.values)[0][0])
 
     def _facet_counts(self, wanted: GroupFilter) -> dict[FacetName, int]:
-        condition, values = _where(wanted)
+        condition, values, source = _where(wanted)
         counted = f"SELECT kind, groups FROM kinds WHERE {condition}"
         if wanted.search:
-            counted = f"SELECT kind, count(*) AS groups FROM groups WHERE {condition} GROUP BY kind"
+            counted = f"SELECT kind, count(*) AS groups FROM {source} WHERE {condition} GROUP BY kind"
         summed = "SELECT field, label, value, sum(groups)"
         query = f"{summed} FROM facets JOIN ({counted}) USING (kind) GROUP BY 1, 2, 3"
         return {(field, label, value): groups for field, label, value, groups in self.rows_of(query, values)}
@@ -580,10 +581,11 @@ class RunIndex:
 
 
 class _Where(NamedTuple):
-    """A condition of SQL on groups, and its values."""
+    """A condition of SQL on groups, its values, and the tables that it is on."""
 
     condition: str
     values: Sequence[object]
+    source: str = "groups"
 
 
 def _groups_in(counts: Mapping[FacetName, int]) -> int:
@@ -597,10 +599,13 @@ def _where(wanted: GroupFilter) -> _Where:
     for name in _conditions(wanted):
         parts.append("kind IN (SELECT kind FROM facets WHERE field = ? AND label = ? AND value = ?)")
         values += name
+    source = "groups"
     if words := matched_words(wanted.search or ""):  # blanks alone look for nothing
-        parts.append("number IN (SELECT rowid FROM words WHERE words MATCH ?)")
+        # From the words to their groups: `number IN (...)` first makes a list of all that are found.
+        source = "words CROSS JOIN groups ON number = words.rowid"
+        parts.append("words MATCH ?")
         values.append(words)
-    return _Where(" AND ".join(parts) or "TRUE", values)
+    return _Where(" AND ".join(parts) or "TRUE", values, source)
 
 
 def _conditions(wanted: GroupFilter) -> Iterator[FacetName]:

@@ -136,6 +136,19 @@ def test_the_pages_of_a_filter_hold_exactly_the_groups_that_fulfil_it_in_order(
 
 
 @pytest.mark.slow
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=filters, also=st.sets(st.integers(1, 20), min_size=1))
+def test_named_groups_are_listed_beside_those_that_a_filter_selects(
+    wanted: GroupFilter, also: set[int], built: tuple[OutcomeIndex, list[JudgedGroup]]
+) -> None:
+    index, judged = built
+    expected = {number for number, one in enumerate(judged, start=1) if fulfils(one, wanted)} | also
+    page = index.open(1).page(wanted, limit=len(judged), also=also)
+    assert {row.number for row in page.rows} == expected
+    assert page.total == len(expected)
+
+
+@pytest.mark.slow
 def test_a_row_names_the_pairs_that_make_its_group_inconsistent(
     built: tuple[OutcomeIndex, list[JudgedGroup]],
 ) -> None:
