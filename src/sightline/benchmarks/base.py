@@ -485,7 +485,8 @@ class ReleasedFile(Struct, frozen=True):
 class Release(Struct, frozen=True):
     """A public data set at a pinned revision.
 
-    `name` is the folder that `data pull` makes. `images` is the repository's folder of images. Where the
+    `name` is the folder that `data pull` makes. `archive` is the URL of a release that is not a revision of
+    a repository at GitHub. `images` is the repository's folder of images. Where the
     repository holds no images, `image_urls` is the column of the records with the URL of each image, and
     `image_path` maps a URL to the image's path in a data folder. `user_records` are splits that a data
     folder may hold although nobody released them.
@@ -502,6 +503,7 @@ class Release(Struct, frozen=True):
     image_path: Callable[[str], str] | None = None
     files: tuple[ReleasedFile, ...] = ()
     user_records: tuple[UserRecords, ...] = ()
+    archive: str = ""
 
     @property
     def contents(self) -> tuple[ReleasedRecords | ReleasedFile, ...]:
@@ -516,7 +518,7 @@ class Release(Struct, frozen=True):
     @property
     def url(self) -> str:
         """The URL of the repository's archive at the pinned revision."""
-        return f"https://codeload.github.com/{self.repository}/tar.gz/{self.revision}"
+        return self.archive or f"https://codeload.github.com/{self.repository}/tar.gz/{self.revision}"
 
 
 # -- Text metrics and their options, for any benchmark whose answers have references

@@ -32,6 +32,7 @@ PULL_EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
   sightline data pull contextual                         the records, then 506 images by their URLs
   sightline data pull styles                             weights for `build restyle`, into ./data/styles
+  sightline data pull embedder                           weights of all-MiniLM-L6-v2, into ./data/embedder
   sightline data pull iibench --to /srv/data --from II-Bench.tar.gz
   sightline data pull photos.csv                         images of your own table, into ./data/photos/images
 """
@@ -43,16 +44,18 @@ def register_pull(parser: argparse.ArgumentParser) -> None:
     add(
         "source",
         metavar="DATA_SET|TABLE",
-        help="codis, iibench, contextual or styles; or a CSV, TSV, xlsx or JSON Lines file with the column "
-        "url, and optionally image: the path below images/ (default: host and path of the URL)",
+        help="codis, iibench, contextual, styles or embedder; or a CSV, TSV, xlsx or JSON Lines file "
+        "with the column url, and optionally image: the "
+        "path below images/ (default: host and path of the URL)",
     )
     add("--to", default="data", metavar="DIR", help="parent folder of the data set (default: data)")
     add(
         "--from",
         dest="origin",
         metavar="URL|PATH",
-        help="other source of the repository's .tar.gz at the pinned revision (contextual, styles: or a "
-        "folder of the files); its checksum is verified too. For a table: a folder of its images",
+        help="other source of the repository's .tar.gz at the pinned revision (contextual, styles, "
+        "embedder: or a folder of the files); its checksum is verified too. For a table: a folder of its "
+        "images",
     )
     add(
         "--allow-private",
@@ -67,9 +70,10 @@ def register_pull(parser: argparse.ArgumentParser) -> None:
 
 def execute_pull(options: argparse.Namespace) -> int:
     """Download the data set or the images of the table; returns 1 if an image is missing."""
-    from sightline.data.pull import STYLE_WEIGHTS, releases
+    from sightline.data.pull import EMBEDDER_WEIGHTS, STYLE_WEIGHTS, releases
 
-    known = {**releases(), STYLE_WEIGHTS.name: STYLE_WEIGHTS}
+    weights = (STYLE_WEIGHTS, EMBEDDER_WEIGHTS)
+    known = {**releases(), **{release.name: release for release in weights}}
     if options.source in known:
         return _pull_release(known[options.source], options)
     if Path(options.source).is_file():

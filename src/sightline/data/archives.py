@@ -18,7 +18,6 @@ from yarl import URL
 
 from sightline.benchmarks.base import Release
 from sightline.errors import EnvironmentFailedError
-from sightline.images import MAX_BYTES as MAX_FILE
 from sightline.models.http_client import CallError, HTTPClient, Timeouts, environment_proxy
 from sightline.progress import progress
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 60.0
 """The longest wait for data from a server."""
 MAX_BYTES = 2 * 1024**3
+MAX_FILE = 128 * 1024**2
 MAX_REQUESTS = 10
 """How many requests a download may take, with those that are redirected."""
 SLOW_SECONDS, SLOW_BYTES = 60.0, 64 * 1024

