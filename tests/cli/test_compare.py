@@ -87,6 +87,22 @@ def test_a_table_says_which_differences_are_significant_and_what_decides(runs: R
     assert _rows(table)["acc_p", "all"]["holm"] == 1
 
 
+def test_a_sentence_first_says_who_is_ahead_or_what_could_have_been_seen(runs: Runs, capsys: Capture) -> None:
+    for words in (("1", "3"), ("3", "1")):
+        assert runs.compare(*words) == 0
+        assert (
+            capsys.readouterr().out.splitlines()[1]
+            == "run 1 is ahead of run 3 by 30.0 points of acc_p (40 groups)"
+        )
+    assert runs.compare("1", "2", "--tests", "--json") == 0
+    table, tests = _tables(capsys)
+    seen = _rows(tests)["acc_p", "all"]["detectable value"]
+    sentence = f"no difference of acc_p is shown; 40 groups detect {seen:.1f} points with a power of 80 %"
+    assert table["lead"] == sentence
+    assert runs.compare("1", "2", "--format", "markdown") == 0
+    assert capsys.readouterr().out.splitlines()[2] == sentence
+
+
 def test_all_tests_stand_in_a_second_table(runs: Runs, capsys: Capture) -> None:
     assert runs.compare("1", "3", "--metric", "acc_p", "--by", "category", "--tests", "--json") == 0
     short, full = _tables(capsys)

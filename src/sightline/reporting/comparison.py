@@ -8,6 +8,7 @@ from statistics import stdev
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark_class
@@ -167,7 +168,41 @@ def comparison_table(
     fields += published
     for key, side in (("first run", base), ("second run", other)) if full else ():
         fields.append((Column("text", key, key), partial(_run_names, side)))
-    return build_table(comparison.task, fields, rows, notes)
+    made = build_table(comparison.task, fields, rows, notes)
+    return replace(made, lead=verdict(comparison, rows[0], significances)) if rows else made
+
+
+def verdict(
+    comparison: Comparison, row: MetricValue, significances: Mapping[MetricSubset, Significance]
+) -> str:
+    """What a difference shows, in a sentence: which side is ahead, or what these groups could have shown.
+
+    '' where it was not tested.
+    """
+    test = significances.get((row.metric, row.subset))
+    if row.value is None or test is None or test.holm is None:
+        return ""
+    size = number_text(abs(row.value))
+    unit = " points" if row.unit == "points" else ""
+    groups = f"{row.n:,.0f} groups"
+    if not test.significant:
+        seen = test.detectable
+        power = (
+            f"; {groups} detect {number_text(seen)}{unit} with a power of 80 %" if seen is not None else ""
+        )
+        return f"no difference of {place(row)} is shown{power}"
+    higher, lower = reversed(comparison.sides) if row.value > 0 else comparison.sides
+    better = comparison.definitions[row.metric].better
+    ahead, behind = (lower, higher) if better == "lower" else (higher, lower)
+    word = "differs from" if better == "neither" else "is ahead of"
+    said = f"{_name(ahead)} {word} {_name(behind)} by {size}{unit} of {place(row)} ({groups})"
+    bounds = comparison.undecided_bounds.get((row.metric, row.subset))
+    reversible = bounds is not None and bounds[0] <= 0 <= bounds[1] and bounds[0] != bounds[1]
+    return f"{said}; undecided verdicts could turn it" if reversible else said
+
+
+def _name(side: ComparedSide) -> str:
+    return side.model if not are_named(side.runs) and len(side.runs) > 1 else ", ".join(side.runs)
 
 
 _PLACE: list[Field[MetricValue]] = [

@@ -69,12 +69,16 @@ class Column(Struct, frozen=True):
 
 
 class ReportTable(Struct, frozen=True):
-    """A title, columns, rows of cells with unrounded numbers, and the notes below the table."""
+    """A title, columns, rows of cells with unrounded numbers, and the notes below the table.
+
+    `lead` stands between title and table: what the table shows, in a sentence.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    lead: str = ""
 
 
 def heading(*lines: str) -> str:
@@ -96,6 +100,7 @@ def visible_table(table: ReportTable) -> ReportTable:
             for row in table.rows
         ),
         tuple(visible(note).strip() for note in table.notes),
+        visible(table.lead).strip(),
     )
 
 
@@ -254,7 +259,15 @@ def csv_text(table: ReportTable) -> str:
 
 
 def json_text(tables: Sequence[ReportTable]) -> str:
-    plain = [{"title": table.title, "rows": flat(table), "notes": table.notes} for table in tables]
+    plain = [
+        {
+            "title": table.title,
+            **({"lead": table.lead} if table.lead else {}),
+            "rows": flat(table),
+            "notes": table.notes,
+        }
+        for table in tables
+    ]
     return for_json(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()) + "\n"
 
 
@@ -306,6 +319,9 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
     for table in map(visible_table, tables):
         for part in _fitted(table, console.width, breaks=breaks):
             _show_text(part.title, console, style="bold", breaks=breaks)
+            if part.lead:
+                _show_text(part.lead, console, style="", breaks=breaks)
+                console.print()
             layout = _layout(part, console.width, breaks=breaks)
             if layout.width <= console.width or not breaks:
                 console.print(WithoutPadding(_grid(part, layout, console.width)), crop=False)
@@ -459,7 +475,7 @@ def _fitted(table: ReportTable, width: int, *, breaks: bool) -> list[ReportTable
     split = [_select(table, texts, piece) for piece in chosen]
     first, *others = (replace(one, notes=()) for one in split)
     others = [replace(one, title=f"{table.title} (continued)") for one in others]
-    return [first, *others[:-1], replace(others[-1], notes=table.notes)]
+    return [replace(first, lead=table.lead), *others[:-1], replace(others[-1], notes=table.notes)]
 
 
 def _select(table: ReportTable, texts: int, chosen: Sequence[int]) -> ReportTable:

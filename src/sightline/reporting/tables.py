@@ -475,7 +475,7 @@ def _section(table: ReportTable) -> str:
     ]
     marks = ["---" if column.kind == "text" else "---:" for column in table.columns]
     notes = "\n".join(f"- {for_markdown(note)}" for note in table.notes)
-    blocks = [f"## {for_markdown(table.title)}", _grid(heads, marks, rows), notes]
+    blocks = [f"## {for_markdown(table.title)}", for_markdown(table.lead), _grid(heads, marks, rows), notes]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -517,6 +517,7 @@ def _text_lines(table: ReportTable) -> list[str]:
     ]
     notes = [f"<li>{for_html(note)}</li>" for note in table.notes]
     return [
+        *([f"<p>{for_html(table.lead)}</p>"] if table.lead else []),
         "<table>",
         f"<caption>{for_html(table.title)}</caption>",
         f"<thead><tr>{heads}</tr></thead>",
