@@ -495,6 +495,39 @@ def test_a_response_chooses_what_it_states(
     assert read == responses
 
 
+@pytest.mark.parametrize(
+    ("response", "position"),
+    [
+        ("Opción 3", 2),
+        ("La respuesta correcta es la opción 3: hay 4.", 2),
+        ("The answer is option 2.", 1),
+        ("2番", 1),
+        ("정답은 2번입니다.", 1),
+        ("Le nombre juste est le numéro 2.", 1),
+    ],
+)
+def test_a_number_that_names_an_option_is_its_label_also_where_the_texts_are_numbers(
+    response: str, position: int
+) -> None:
+    assert read_choice(response, ("1. 2", "2. 3", "3. 4", "4. 5")).position == position
+
+
+@pytest.mark.parametrize(
+    ("options", "response", "position"),
+    [
+        (("rain", "sun", "fog"), "Antwort: С", 2),  # Cyrillic
+        (("rain", "sun", "fog"), "Réponse: (В)", 1),
+        (("дождь", "солнце", "туман"), "Ответ: В", None),
+        (("А. дождь", "Б. солнце", "В. туман"), "Ответ: В", 2),
+        (("А. дождь", "Б. солнце", "В. туман"), "Ответ: Б", 1),
+    ],
+)
+def test_a_cyrillic_letter_is_the_label_that_it_must_be(
+    options: tuple[str, ...], response: str, position: int | None
+) -> None:
+    assert read_choice(response, options).position == position
+
+
 @pytest.mark.parametrize(("question", "response", "position"), BY_QUESTION)
 def test_a_statement_of_what_is_asked_is_yes_and_its_denial_no(
     question: str, response: str, position: int | None

@@ -169,3 +169,45 @@ def label_pattern(languages: Languages) -> re.Pattern[str]:
         rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
         languages,
     )
+
+
+_NUMBER_SIGN = r"(?:n\s?[°ºo]\.?|№|nr\.|number|num[eé]ro|nummer|номер|番号|#)"
+
+
+def mark_numbers(text: str, labels: Mapping[str, int], languages: Languages) -> str:
+    """Put signs in the place of numbers that name an option by its label: 'option 3', 'numéro 5', '2番'.
+
+    They are labels also where a text is a number: of '1. 2' and '2. 3', 'option 2' names the second.
+    """
+    if not any(label.isdecimal() for label in labels):
+        return text
+    number = rf"(?<![{EDGE}.,])(\d{{1,2}})(?![{EDGE}]|[.,:]\d|\s*[%°])"
+
+    def sign(found: re.Match[str]) -> str:
+        given = found[1] or found[2]
+        position = labels.get(given)
+        return found[0] if position is None else found[0].replace(given, chr(ord(LETTER) + position))
+
+    named = rf"(?:{{options}}|{_NUMBER_SIGN}|{{options}}\s*{_NUMBER_SIGN})\s*[:：]?\s*[\"'“«(]?{number}"
+    return word_pattern(rf"{named}|(?<![{EDGE}.,])(\d{{1,2}})\s?(?:番|번)(?![目째])", languages).sub(
+        sign, text
+    )
+
+
+_CYRILLIC = re.compile(rf"(?<![{EDGE}])(?:[АБГД](?=[\s).:,;»\"*]|$)|[ВСЕ](?=[).:,;»\"*]|\s*(?:\n|$)))")
+_IN_CYRILLIC = {"А": "A", "Б": "B", "В": "C", "Г": "D", "Д": "E", "Е": "F"}
+_EITHER_WAY = {"А": "A", "Б": "B", "Г": "D", "Д": "E"}
+_LOOKS_LIKE = {"А": "A", "В": "B", "С": "C", "Е": "E"}
+
+
+def latin_labels(text: str, labels: Mapping[str, int]) -> str:
+    """Cyrillic letters alone as the Latin letters of the places that they name.
+
+    Options with Cyrillic labels are counted А, Б, В. In a Russian text, В may be the second (B) or the third,
+    and is neither; in another language it is the Latin letter that it looks like.
+    """
+    if any(label in labels for label in "БВГД"):
+        latin = _IN_CYRILLIC
+    else:
+        latin = _EITHER_WAY if re.search("[БГДЖ-РТ-Яа-я]", text) else _LOOKS_LIKE
+    return _CYRILLIC.sub(lambda found: latin.get(found[0], found[0]), text)

@@ -22,6 +22,8 @@ from sightline.scoring.answer_words import (
     Languages,
     expanded,
     languages_of,
+    latin_labels,
+    mark_numbers,
     phrases,
     places_of,
     simplified,
@@ -411,10 +413,6 @@ _IDIOM = re.compile(
     r"\b(?:that['’]s|that is|you['’]re|all|is this|was) right\b(?! of| side)|\bright (?:away|now|next)\b",
     re.I,
 )
-_CYRILLIC = re.compile(rf"(?<![{EDGE}])[АБГД](?=[\s).:,;»\"*]|$)")
-_AS_LATIN = {"А": "A", "Б": "B", "Г": "D", "Д": "E"}
-"""Letters of Russian labels. В, С and Е are left out: they look like other letters of Latin labels."""
-
 LABEL = r"([A-Za-z]|\d{1,2})"
 _IN_BRACKETS = re.compile(rf"[(\[【「『〔<]\s*{LABEL}\s*[)\]】」』〕>](?!\s*[=:]\s*\d)")
 _AT_LINE = re.compile(
@@ -451,7 +449,8 @@ def mark(response: str, options: Options) -> Marked:
         text = _IDIOM.sub(" ", text)
     if options.numbers:
         text = _with_digits(text, languages)
-    text = _mark_letters(options.mark_texts(text), options, languages)
+    text = options.mark_texts(mark_numbers(text, options.labels, languages))
+    text = _mark_letters(latin_labels(text, options.labels), options, languages)
     if options.polar:
         text = _without_own_word(text, options, languages)
     return Marked(_without_lists(text, languages), languages, is_open(text))
@@ -504,8 +503,6 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
 
         return pattern.sub(sign, text)
 
-    if "ru" in languages:
-        text = _CYRILLIC.sub(lambda found: _AS_LATIN[found[0]], text)
     letter_word = word_pattern("{letter_words}", languages)
     named = word_pattern(
         rf"{{options}}\s*(?:is\s+)?[:：]?\s*[\"'“«]?((?<![A-Za-z])[A-Z])(?![{EDGE}'])", languages
