@@ -29,7 +29,8 @@ IMPORTS = {
 """Modules that may import from a paper's folder, or name it, and why: most of them make a paper's data."""
 
 NAMES = {
-    "annotation/records.py": "registers the writers of records as strings",
+    "annotation/export.py": "the writer of each kind of records",
+    "annotation/iibench_records.py": "what its kind of records does before it is written",
     "annotation/task.py": "the kinds of records that a declaration may name",
     "cli/quickstart.py": "runs the benchmarks on synthetic data",
     "interop/inspect_tasks.py": "inspect_ai finds a task for each benchmark by its function's name",

@@ -288,6 +288,23 @@ def test_a_database_server_that_is_down_is_one_message_with_host_and_remedy() ->
         assert "\n" not in message
 
 
+def test_a_log_that_its_last_user_removes_meanwhile_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    Store.open(str(path)).close()
+    log = tmp_path / "s.db-wal"
+    log.touch()
+
+    def removed(size: int, file: Path) -> str:
+        file.unlink()
+        return ""
+
+    monkeypatch.setattr(sqlite_file, "_log_problem", removed)
+    Store.open(str(path)).close()
+    assert not log.exists()
+
+
 def _key(*numbers: int) -> str:
     return key_of(repr(numbers).encode())
 

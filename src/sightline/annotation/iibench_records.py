@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -417,3 +417,8 @@ def _options(values: ItemValues, number: int) -> list[str]:
 def _text(values: ItemValues, name: str) -> str:
     value = values.get(name, "")
     return value if isinstance(value, str) else ", ".join(value)
+
+
+# What a kind of records does before it is written: reads what a folder has already, checks what is typed.
+PROPOSALS: Mapping[str, Callable[[Path, str], dict[str, ItemValues]]] = {"iibench": proposals}
+CHECKS: Mapping[str, Callable[[Item, ItemValues], Iterator[UserError]]] = {"iibench": faults}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sightline.annotation.assignment import choose, is_free, is_test_over, result_of_test
 from sightline.annotation.decisions import is_reconsidered
-from sightline.annotation.iibench_records import faults
+from sightline.annotation.iibench_records import CHECKS
 from sightline.annotation.state import RESPONSE, State
 from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
 from sightline.annotation.task import Field, Task
@@ -272,8 +272,9 @@ def checked_values(task: Task, item: Item, given: Given) -> Values:
                 raise UserError("nothing is filled in", field=field.label or field.name)
             continue
         values[field.name] = _checked(field, item, texts)
-    for fault in faults(item, values) if task.records == "iibench" else ():
-        raise fault
+    if task.records in CHECKS:
+        for fault in CHECKS[task.records](item, values):
+            raise fault
     return values
 
 

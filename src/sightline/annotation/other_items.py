@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.annotation.decisions import judgements
-from sightline.annotation.iibench_records import proposals
+from sightline.annotation.iibench_records import PROPOSALS
 from sightline.annotation.sources import (
     FolderImages,
     MadeItems,
@@ -102,7 +102,8 @@ def image_items(request: SourceRequest) -> MadeItems:
     paths = [os.path.relpath(source.image, folder) for source in folder_sources(folder)]
     images = FolderImages(folder)
     images.add(paths)
-    known = proposals(folder, request.split) if request.task.records == "iibench" else {}
+    read = PROPOSALS.get(request.task.records)
+    known = read(folder, request.split) if read else {}
     items = [
         Item(
             0,

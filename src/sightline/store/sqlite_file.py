@@ -203,7 +203,11 @@ def check_sqlite_file(path: Path, *, create: bool) -> None:
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists()
     size = path.stat().st_size if path.exists() else 0  # after the log, which a new store gets last
-    if has_log and (problem := _log_problem(size, log) or _foreign_log(path, log)):
+    try:
+        problem = (_log_problem(size, log) or _foreign_log(path, log)) if has_log else ""
+    except FileNotFoundError:  # the last process that used it has moved all of it into the file
+        has_log, problem = False, ""
+    if problem:
         raise damaged_store(
             str(path), f"{problem}: put both files of one backup here, or move {log.name} away"
         )
