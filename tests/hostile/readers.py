@@ -102,7 +102,7 @@ class _HtmlReader(HTMLParser):
         self._text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in ("table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li", "br")
+        assert tag in ("table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li", "br", "p")
         assert attrs in ([], [("style", "text-align: right")])
         if tag == "br":
             self._text += "\n"
@@ -126,7 +126,7 @@ class _HtmlReader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self._text += data
-        assert data.isspace() or self.open[-1] in ("caption", "th", "td", "li")
+        assert data.isspace() or self.open[-1] in ("caption", "th", "td", "li", "p")
 
     def handle_comment(self, data: str) -> None:
         raise AssertionError(data)
