@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import shutil
 import signal
 import sys
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FrameType
@@ -113,9 +111,10 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     )
     parser.add_argument("--version", action="version", version=f"sightline {sightline.__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    # Without a help text of its own, a command is left out of the plain list.
+    # Without a help text of its own, a command is left out of the plain list. Only the first help shows groups.
+    grouped = None if command in COMMANDS else _grouped()
     commands = parser.add_subparsers(
-        title="commands", description=_grouped(), prog="sightline", metavar="COMMAND", help=argparse.SUPPRESS
+        title="commands", description=grouped, prog="sightline", metavar="COMMAND", help=argparse.SUPPRESS
     )
     innermost: argparse.ArgumentParser = parser
     for name, summary in COMMANDS.items():
@@ -144,6 +143,9 @@ def _properties(summary: str) -> dict[str, Any]:
 
 def _grouped() -> str:
     """The commands with their summaries, each group under its name."""
+    import shutil
+    import textwrap
+
     width = min(shutil.get_terminal_size().columns, 100) - 4
     lines = []
     for group, commands in GROUPS.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from functools import cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -304,7 +305,8 @@ def two_sided_quantile(freedom: Floats, level: float = 0.95) -> Floats:
     series = [np.polyval(factors, normal**2) / divisor for factors, divisor in _EXPANSION]
     quantiles[many] = normal * np.polyval(series, 1 / distinct[many])
     few = (distinct > 0) & ~many
-    quantiles[few] = _few_quantiles(distinct[few], level)
+    if few.any():
+        quantiles[few] = _few_quantiles(distinct[few], level)
     return quantiles[places].reshape(np.shape(freedom))
 
 
@@ -321,7 +323,11 @@ _EXPANSION = (
 """Cornish-Fisher's expansion in 1 / degrees, the highest power first (Abramowitz and Stegun 26.7.5, and one
 further term): polynomials in the square of the normal quantile, and what divides them."""
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+
+@cache
+def _legendre() -> tuple[Floats, Floats]:
+    """Nodes and weights of an integral; importing numpy.polynomial takes 8 ms, which few commands need."""
+    return np.polynomial.legendre.leggauss(48)
 
 
 def _few_quantiles(freedom: Floats, level: float) -> Floats:
@@ -329,11 +335,12 @@ def _few_quantiles(freedom: Floats, level: float) -> Floats:
     cos(u)^(n-1), so that Newton's steps from u = 0 never pass the quantile."""
     whole = [math.sqrt(math.pi) / 2 * math.gamma(n / 2) / math.gamma((n + 1) / 2) for n in freedom.tolist()]
     wanted, angles = level * np.array(whole), np.zeros_like(freedom)
+    nodes, weights = _legendre()
     for _ in range(14):  # 9 suffice at 95 %
         cosine, sine = np.cos(angles), np.sin(angles)
         # The integral of cos^(n+3), which is smooth up to a right angle; by parts, that of cos^(n-1).
-        between = np.cos(angles[:, None] * (1 + _NODES) / 2)
-        area = angles / 2 * (between ** (freedom[:, None] + 3) @ _WEIGHTS)
+        between = np.cos(angles[:, None] * (1 + nodes) / 2)
+        area = angles / 2 * (between ** (freedom[:, None] + 3) @ weights)
         for power in (freedom + 2, freedom):
             area = ((power + 1) * area - cosine**power * sine) / power
         angles = angles + (wanted - area) / cosine ** (freedom - 1)
