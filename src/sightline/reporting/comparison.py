@@ -195,14 +195,11 @@ def verdict(
     better = comparison.definitions[row.metric].better
     ahead, behind = (lower, higher) if better == "lower" else (higher, lower)
     word = "differs from" if better == "neither" else "is ahead of"
-    said = f"{_name(ahead)} {word} {_name(behind)} by {size}{unit} of {place(row)} ({groups})"
+    first, second = (", ".join(side.runs) for side in (ahead, behind))
+    said = f"{first} {word} {second} by {size}{unit} of {place(row)} ({groups})"
     bounds = comparison.undecided_bounds.get((row.metric, row.subset))
     reversible = bounds is not None and bounds[0] <= 0 <= bounds[1] and bounds[0] != bounds[1]
     return f"{said}; undecided verdicts could turn it" if reversible else said
-
-
-def _name(side: ComparedSide) -> str:
-    return side.model if not are_named(side.runs) and len(side.runs) > 1 else ", ".join(side.runs)
 
 
 _PLACE: list[Field[MetricValue]] = [
