@@ -188,7 +188,7 @@ def mark_numbers(text: str, labels: Mapping[str, int], languages: Languages) -> 
         position = labels.get(given)
         return found[0] if position is None else found[0].replace(given, chr(ord(LETTER) + position))
 
-    named = rf"(?:{{options}}|{_NUMBER_SIGN}|{{options}}\s*{_NUMBER_SIGN})\s*[:：]?\s*[\"'“«(]?{number}"
+    named = rf"(?:{{options}}(?:\s*{_NUMBER_SIGN})?|{_NUMBER_SIGN})\s*[:：]?\s*[\"'“«(]?{number}"
     return word_pattern(rf"{named}|(?<![{EDGE}.,])(\d{{1,2}})\s?(?:番|번)(?![目째])", languages).sub(
         sign, text
     )
@@ -196,7 +196,7 @@ def mark_numbers(text: str, labels: Mapping[str, int], languages: Languages) -> 
 
 _CYRILLIC = re.compile(rf"(?<![{EDGE}])(?:[АБГД](?=[\s).:,;»\"*]|$)|[ВСЕ](?=[).:,;»\"*]|\s*(?:\n|$)))")
 _IN_CYRILLIC = {"А": "A", "Б": "B", "В": "C", "Г": "D", "Д": "E", "Е": "F"}
-_EITHER_WAY = {"А": "A", "Б": "B", "Г": "D", "Д": "E"}
+_EITHER_WAY = {letter: _IN_CYRILLIC[letter] for letter in "АБГД"}
 _LOOKS_LIKE = {"А": "A", "В": "B", "С": "C", "Е": "E"}
 
 
