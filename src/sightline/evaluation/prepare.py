@@ -665,8 +665,10 @@ def model_identity(prepared: Prepared) -> str:
 
 
 def _sampling_notes(prepared: Prepared) -> list[str]:
-    benchmark, options = prepared.task.benchmark, prepared.task.options
-    return benchmark.sampling_notes(options.benchmark, options.sampling) if prepared.models.models else []
+    task = prepared.task
+    if not prepared.models.models:
+        return []
+    return task.benchmark.sampling_notes(task.options.benchmark, task.options.sampling)
 
 
 def _check_notes(prepared: Prepared) -> list[str]:
@@ -683,8 +685,11 @@ def _check_notes(prepared: Prepared) -> list[str]:
 
 def _training_data_notes(prepared: Prepared) -> list[str]:
     """Notes of the model on the data, for example that it was trained on some of these images."""
-    one, folders = prepared.models.models[:1], map(Path, prepared.survey.folders)
-    return [note for model in one for folder in folders if (note := model.training_overlap(folder))]
+    models = prepared.models.models
+    if not models:
+        return []
+    folders = prepared.survey.folders
+    return [note for folder in folders if (note := models[0].training_overlap(Path(folder)))]
 
 
 def _replay_notes(prepared: Prepared) -> list[str]:
