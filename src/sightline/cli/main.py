@@ -111,7 +111,7 @@ def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]
     )
     parser.add_argument("--version", action="version", version=f"sightline {sightline.__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    # Without a help text of its own, a command is left out of the plain list. Only the first help shows groups.
+    # Without a help text of its own, a command is left out of the plain list; only the first help has groups.
     grouped = None if command in COMMANDS else _grouped()
     commands = parser.add_subparsers(
         title="commands", description=grouped, prog="sightline", metavar="COMMAND", help=argparse.SUPPRESS
