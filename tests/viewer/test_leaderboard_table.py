@@ -12,6 +12,7 @@ from sightline.types import MetricValue
 from sightline.viewer.leaderboard import Choice, Leaderboard, build_leaderboard
 
 ALL = Choice(settings={})
+WITHOUT_COT = "asked with cot=off; the others with the default"
 
 
 def measured(table: Leaderboard) -> list[tuple[str, str, float | None, str]]:
@@ -30,7 +31,10 @@ def test_the_best_value_is_first_and_one_without_a_value_last() -> None:
 
 def test_the_latest_run_of_a_model_counts_and_other_options_are_another_row() -> None:
     runs = [run(1, "a", 20.0), run(2, "a", 30.0), run(3, "a", 10.0, {"cot": False})]
-    assert measured(build_leaderboard(runs, ALL)) == [("a", "", 30.0, ""), ("a", "cot=off", 10.0, "")]
+    assert measured(build_leaderboard(runs, ALL)) == [
+        ("a", "", 30.0, ""),
+        ("a", "cot=off", 10.0, WITHOUT_COT),
+    ]
 
 
 def test_a_limit_makes_no_row_and_the_run_over_most_samples_counts() -> None:
@@ -39,7 +43,39 @@ def test_a_limit_makes_no_row_and_the_run_over_most_samples_counts() -> None:
     assert measured(build_leaderboard(both, ALL)) == [("b", "", 30.0, ""), ("a", "", 20.0, "")]
     only_limited = [run(1, "b", 30.0), run(2, "c", 10.0), limited]
     (first, *_) = measured(build_leaderboard(only_limited, ALL))
-    assert first == ("a", "", 90.0, "20 samples; the others have 353")
+    assert first == ("a", "", 90.0, "20 samples (--limit 20); the others have 353")
+
+
+def test_a_whole_run_with_default_options_is_the_norm_whatever_ran_last_or_most_often() -> None:
+    small = {"limit": 20}
+    others = [run(n, f"limited {n}", 50.0, small, samples=20) for n in (1, 2, 3)]
+    others += [run(n, f"other {n}", 60.0, {"cot": False}) for n in (5, 6)]
+    for runs in ([run(4, "whole", 20.0), *others], [*others, run(7, "whole", 20.0)]):
+        table = build_leaderboard(runs, ALL)
+        reasons = {name: why for name, _, _, why in measured(table)}
+        assert (reasons["whole"], table.columns[0].n) == ("", 353)
+        assert reasons["limited 1"] == "20 samples (--limit 20); the others have 353"
+        assert reasons["other 5"] == WITHOUT_COT
+        assert {cell.facts for row in table.rows if row.kind == "published" for cell in row.cells} == {
+            "CODIS, Table 3"
+        }
+
+
+def test_the_first_declared_setting_with_a_run_is_shown_first() -> None:
+    runs = [run(1, "a", 20.0), *(run(n, "b", 30.0, setting="no-cot") for n in (2, 3, 4))]
+    assert build_leaderboard(runs, ALL).columns[0].setting == "default"
+    assert build_leaderboard(runs, Choice({"codis": "no-cot"})).columns[0].setting == "no-cot"
+
+
+def test_where_all_runs_have_a_limit_each_says_so() -> None:
+    runs = [run(number, f"m{number}", 5.0, {"limit": 20}, samples=20) for number in (1, 2)]
+    assert {why for *_, why in measured(build_leaderboard(runs, ALL))} == {"--limit 20"}
+
+
+def test_an_adapter_is_another_model_and_no_other_question() -> None:
+    adapted = run(2, "a", 30.0, {"adapter": "x"}, options={"model_arg": {"adapter": "x"}})
+    rows = measured(build_leaderboard([run(1, "a", 20.0), adapted], ALL))
+    assert rows == [("a", "adapter=x", 30.0, ""), ("a", "", 20.0, "")]
 
 
 def test_a_value_of_other_samples_data_judges_or_with_missing_answers_says_why() -> None:
@@ -63,7 +99,7 @@ def test_published_rows_and_humans_are_those_of_the_paper() -> None:
     assert shown["GPT-4V"] == published("codis", "default", "GPT-4V")["acc_p", "all"][0].value
     assert shown["Human"] == published("codis", "default", "Human")["acc_p", "all"][0].value
     assert "Human 1" not in shown
-    none = build_leaderboard([run(1, "a", 20.0)], replace(ALL, published=False, human=False))
+    none = build_leaderboard([run(1, "a", 20.0)], replace(ALL, published="off", human=False))
     assert len(none.rows) == 1
 
 
@@ -90,7 +126,7 @@ def test_the_sampling_of_a_judge_makes_no_row_and_servers_are_not_part_of_names(
         run(1, f"{server}llava", 20.0, {"judge_sampling": {"temperature": 0}}, judge=f"rules, {server}qwen"),
         run(2, f"{server}llava", 30.0, judge=f"rules, {server}qwen"),
     ]
-    (row,) = build_leaderboard(runs, Choice({}, published=False, human=False)).rows
+    (row,) = build_leaderboard(runs, Choice({}, published="off", human=False)).rows
     assert (row.name, row.model, row.facts) == ("llava", f"{server}llava", "")
     assert row.cells[0].facts == "n 353 · rules, qwen"
     assert build_leaderboard(runs, Choice({}, model="localhost:8000", human=False)).rows == (row,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+from msgspec.structs import replace
 from tests.viewer.counted_runs import run
 
 from sightline.benchmarks.released import published
@@ -46,10 +47,18 @@ def test_the_latex_table_has_a_row_for_each_model_and_notes_what_is_not_comparab
     assert "CODIS, not comparable: gpt: judged by qwen; the others by rules" in text
 
 
+def test_a_file_names_the_runs_that_are_being_counted() -> None:
+    waiting = [replace(run(9, "slow", 1.0), result=None)]
+    lines = list(csv.DictReader(io.StringIO(csv_text(csv_table(BOARD, waiting)))))
+    assert [(line["model"], line["value"], line["run"]) for line in lines[-1:]] == [("slow", "", "9")]
+    assert lines[-1]["not comparable"] == "being counted; load the file again"
+    assert "run 9, slow: being counted" in latex([paper_table(BOARD, waiting)])
+
+
 def test_rows_with_one_reason_share_a_note() -> None:
     usual = [run(number, f"usual {number}", 1.0) for number in range(4, 12)]
     fewer = [run(number, f"few {number}", 1.0, samples=20) for number in range(12, 19)]
-    board = build_leaderboard([*usual, *fewer], Choice({}, published=False, human=False))
+    board = build_leaderboard([*usual, *fewer], Choice({}, published="off", human=False))
     assert remarks(board) == [
         (
             "≠",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -29,15 +29,19 @@ def leaderboard(viewer: Viewer, request: Request) -> Response:
     choice = _choice(request)
     runs = viewer.index.runs()
     table = build_leaderboard(runs, choice)
+    published = [row for row in table.rows if row.kind == "published"]
+    folded = [] if choice.published == "all" else published[BEST:]
     return viewer.page(
         "leaderboard_page.html",
         {
             "section": "Leaderboard",
             "table": table,
+            "rows": [row for row in table.rows if row not in folded],
+            "folded": len(folded),
             "remarks": remarks(table),
             "choice": choice,
             "query": request.url.query,
-            "waiting": viewer.builds.start_missing(runs),
+            "waiting": len(viewer.builds.start_missing(runs)),
             "store_path": viewer.store.name,
             "link": lambda **changed: with_query(request, **changed),
         },
@@ -45,13 +49,19 @@ def leaderboard(viewer: Viewer, request: Request) -> Response:
 
 
 def leaderboard_csv(viewer: Viewer, request: Request) -> Response:
-    board = build_leaderboard(viewer.index.runs(), _choice(request))
-    return _file(csv_text(csv_table(board)), "text/csv", "leaderboard.csv")
+    board, waiting = _for_file(viewer, request)
+    return _file(csv_text(csv_table(board, waiting)), "text/csv", "leaderboard.csv")
 
 
 def leaderboard_latex(viewer: Viewer, request: Request) -> Response:
-    board = build_leaderboard(viewer.index.runs(), _choice(request))
-    return _file(latex([paper_table(board)]), "text/x-tex", "leaderboard.tex")
+    board, waiting = _for_file(viewer, request)
+    return _file(latex([paper_table(board, waiting)]), "text/x-tex", "leaderboard.tex")
+
+
+def _for_file(viewer: Viewer, request: Request) -> tuple[Leaderboard, list[RunSummary]]:
+    """The leaderboard, and the runs that are still counted: a file names them, as it does not continue."""
+    runs = viewer.index.runs()
+    return build_leaderboard(runs, _choice(request)), viewer.builds.start_missing(runs)
 
 
 def _choice(request: Request) -> Choice:
@@ -61,7 +71,7 @@ def _choice(request: Request) -> Choice:
         model=query.get("model", ""),
         judge=query.get("judge", ""),
         sort=query.get("sort", ""),
-        published=query.get("published") != "off",
+        published=query.get("published", ""),
         human=query.get("human") != "off",
     )
 
@@ -72,6 +82,9 @@ def _file(text: str, media_type: str, name: str) -> Response:
 
 
 # -- The leaderboard as a table: a row for each model, a column for each benchmark in one of its settings
+
+BEST = 5
+"""The published rows of the page, from the best; a link shows all."""
 
 CHANCE_MODEL = "baseline/chance"
 FEW_ERRORS = 0.01
@@ -121,10 +134,10 @@ _RowKey = tuple[str, str, str]
 def _column(
     benchmark: str, runs: Sequence[tuple[RunSummary, Result]], choice: Choice
 ) -> tuple[LeaderColumn, dict[_RowKey, LeaderCell], str]:
-    settings = Counter(result.setting for _, result in runs)
-    default = max(settings, key=lambda name: settings[name])
+    settings = {result.setting for _, result in runs}
+    declared = [name for name in benchmark_class(benchmark).settings if name in settings]
     setting = choice.settings.get(benchmark, "")
-    setting = setting if setting in settings else default
+    setting = setting if setting in settings else [*declared, *sorted(settings)][0]
     shown = [(run, result) for run, result in runs if result.setting == setting]
     metric = leading_metrics(benchmark, [result.metrics for _, result in shown])[0]
     latest: dict[_RowKey, _Counted] = {}
@@ -132,9 +145,9 @@ def _column(
         earlier = latest.get(_row_key(run))
         if earlier is None or result.samples >= earlier.result.samples:
             latest[_row_key(run)] = _Counted(run, result, _value(result, metric, choice.judge))
-    usual = _usual(list(latest.values()))
-    definition = usual.result.metric_definitions.get(metric, MetricDefinition("", "higher", PERCENT))
-    published, why_unpublished = _published(usual.result, metric, choice)
+    norm = _norm(list(latest.values()))
+    definition = norm.result.metric_definitions.get(metric, MetricDefinition("", "higher", PERCENT))
+    published, why_unpublished = _published(norm.result, metric, choice)
     bounds = [bound for one in latest.values() for bound in _bounds(one.value)]
     column = LeaderColumn(
         benchmark=benchmark,
@@ -144,19 +157,29 @@ def _column(
         metric=metric,
         definition=definition,
         scale=scale_of(definition.range, [*bounds, *(value.value for _, value in published)]),
-        n=usual.value.n if usual.value else 0,
+        n=norm.value.n if norm.value else 0,
         chance=benchmark_class(benchmark).chance_levels.get(metric),
     )
-    cells = {key: _measured_cell(one, usual, column) for key, one in latest.items()}
+    cells = {key: _measured_cell(one, norm, column) for key, one in latest.items()}
     cells |= {key: _published_cell(value, column, key[0]) for key, value in published}
     return column, cells, why_unpublished
 
 
 def _row_key(run: RunSummary) -> _RowKey:
-    options = {name: value for name, value in run.line.options.items() if name not in OF_OTHERS}
+    return "measured", run.line.model, options_text(_own_options(run))
+
+
+def _own_options(run: RunSummary) -> dict[str, Any]:
+    """The options that are not the default and say how the model was asked."""
     if run.line.model == CHANCE_MODEL:
-        options = {}
-    return "measured", run.line.model, options_text(options)
+        return {}
+    return {name: value for name, value in run.line.options.items() if name not in OF_OTHERS}
+
+
+def _asked_with(one: _Counted) -> str:
+    """Its own options without the arguments of the model, which make another model and no other question."""
+    of_model = one.result.options.get("model_arg") or {}
+    return options_text({k: v for k, v in _own_options(one.summary).items() if k not in of_model})
 
 
 def _value(result: Result, metric: str, judge: str) -> MetricValue | None:
@@ -169,18 +192,31 @@ def _bounds(value: MetricValue | None) -> list[float | None]:
     return [value.value, value.low, value.high] if value else []
 
 
-def _usual(counted: Sequence[_Counted]) -> _Counted:
-    """The latest run with the judge and the data that most runs have; the others are compared with it."""
+def _norm(counted: Sequence[_Counted]) -> _Counted:
+    """The run that the others are compared with: whole, over the most samples, with default options.
 
-    def conditions(one: _Counted) -> tuple[str, str, int]:
-        return one.result.judge, one.result.data_digest, one.result.samples
+    Of several, the latest with the judge and the data that most of them have.
+    """
 
-    numbers = Counter(map(conditions, counted))
-    most = max(numbers.values())
-    return [one for one in counted if numbers[conditions(one)] == most][-1]
+    def conditions(one: _Counted) -> tuple[str, str]:
+        return one.result.judge, one.result.data_digest
+
+    def rank(one: _Counted) -> tuple[bool, bool, bool, int, bool]:
+        is_theirs = not any(one.result.options.get(option) for option in NOT_THEIRS)
+        is_whole = one.summary.line.is_complete and not one.summary.line.options.get("limit")
+        return is_theirs, is_whole, _is_answered(one.result), one.result.samples, not _asked_with(one)
+
+    best = max(map(rank, counted))
+    found = [one for one in counted if rank(one) == best]
+    numbers = Counter(map(conditions, found))
+    return max(enumerate(found), key=lambda at: (numbers[conditions(at[1])], at[0]))[1]
 
 
-def _measured_cell(one: _Counted, usual: _Counted, column: LeaderColumn) -> LeaderCell:
+def _is_answered(result: Result) -> bool:
+    return result.unanswered <= FEW_ERRORS * result.probes
+
+
+def _measured_cell(one: _Counted, norm: _Counted, column: LeaderColumn) -> LeaderCell:
     value = one.value
     points = measured(value) if value else []
     return LeaderCell(
@@ -190,7 +226,7 @@ def _measured_cell(one: _Counted, usual: _Counted, column: LeaderColumn) -> Lead
         undecided=_undecided(one),
         judge=without_servers(_judge(one)) if value else "",
         judge_errors=_judge_errors(one) if value else "",
-        reason=_departure(one, usual) if value else "",
+        reason=_departure(one, norm) if value else "",
         run=one.summary.run,
     )
 
@@ -213,19 +249,24 @@ def _undecided(one: _Counted) -> str:
     return f"{count}: at most {if_right:.1f}"
 
 
-def _departure(one: _Counted, usual: _Counted) -> str:
-    """Why a value is not comparable with the usual ones of its column."""
-    result, other = one.result, usual.result
+def _departure(one: _Counted, norm: _Counted) -> str:
+    """Why a value is not comparable with that of the norm of its column."""
+    result, other, limit = one.result, norm.result, one.summary.line.options.get("limit")
     reasons = []
     if not one.summary.line.is_complete:
         reasons.append(one.summary.line.state)
     if result.samples != other.samples:
-        reasons.append(f"{result.samples:,} samples; the others have {other.samples:,}")
-    elif result.data_digest != other.data_digest:
+        limited = f" (--limit {limit})" if limit else ""
+        reasons.append(f"{result.samples:,} samples{limited}; the others have {other.samples:,}")
+    elif limit:
+        reasons.append(f"--limit {limit}")
+    if result.data_digest != other.data_digest and result.samples == other.samples:
         reasons.append("other data than the other runs")
-    if (judge := _judge(one)) != (usual_judge := _judge(usual)):
-        reasons.append(f"judged by {without_servers(judge)}; the others by {without_servers(usual_judge)}")
-    if result.unanswered > FEW_ERRORS * result.probes:
+    if (asked := _asked_with(one)) != (usually := _asked_with(norm)):
+        reasons.append(f"asked with {asked or 'default options'}; the others with {usually or 'the default'}")
+    if (judge := _judge(one)) != (usual := _judge(norm)):
+        reasons.append(f"judged by {without_servers(judge)}; the others by {without_servers(usual)}")
+    if not _is_answered(result):
         reasons.append(f"{result.unanswered:,} of {result.probes:,} probes without an answer")
     return "; ".join(reasons)
 
@@ -237,7 +278,10 @@ def _judge(one: _Counted) -> str:
 def _published(
     result: Result, metric: str, choice: Choice
 ) -> tuple[list[tuple[_RowKey, PublishedValue]], str]:
-    """The paper's values of the metric beside a result, by row, and why there are none."""
+    """The values of the metric in the paper's main table of the setting, and why there are none.
+
+    The main table is the first that prints the metric over all samples; later ones answer other questions.
+    """
     paper = paper_of(result.benchmark)
     if paper is None:
         return [], ""
@@ -246,14 +290,13 @@ def _published(
         return [], not_theirs
     beside = _value(add_published(result, *paper.row_names), metric, "")
     values = (beside.published if beside else None) or []
-    # A paper prints few rows again in other tables, for other questions.
-    tables = Counter(value.table for value in values).most_common(1)
+    main = next((table.table for table in paper.tables if result.setting in table.prints(metric)), None)
     found: dict[_RowKey, PublishedValue] = {}
     for value in values:
-        if value.table != tables[0][0]:
+        if main not in (value.table, *value.also):
             continue
         is_human = value.row in paper.human_rows
-        if choice.human if is_human else choice.published:
+        if choice.human if is_human else choice.published != "off":
             name = "Human" if value.row == paper.human else value.row.replace("_", " ")
             key = ("human", name, "") if is_human else ("published", name, "published")
             found.setdefault(key, value)
@@ -351,8 +394,11 @@ def remarks(board: Leaderboard) -> list[Remark]:
     return sorted(made, key=lambda one: one.mark, reverse=True)
 
 
-def csv_table(board: Leaderboard) -> ReportTable:
-    """Everything that the leaderboard shows, a row for each value."""
+COUNTING = "being counted; load the file again"
+
+
+def csv_table(board: Leaderboard, waiting: Sequence[RunSummary] = ()) -> ReportTable:
+    """Everything that the leaderboard shows, a row for each value, and one for each run that waits for it."""
     columns = (
         *(_text(name) for name in ("model", "kind", "options", "benchmark", "setting", "metric", "unit")),
         Column("value", "value", ""),
@@ -363,10 +409,10 @@ def csv_table(board: Leaderboard) -> ReportTable:
         ),
         Column("count", "run", "run"),
     )
-    return ReportTable(TITLE, columns, tuple(_csv_rows(board)))
+    return ReportTable(TITLE, columns, (*_csv_rows(board), *map(_waiting_row, waiting)))
 
 
-def paper_table(board: Leaderboard) -> ReportTable:
+def paper_table(board: Leaderboard, waiting: Sequence[RunSummary] = ()) -> ReportTable:
     """The leaderboard as papers print it: a row for each model, a column for each benchmark."""
     columns = [Column("text", "Model", "model")]
     for one in board.columns:
@@ -393,8 +439,9 @@ def paper_table(board: Leaderboard) -> ReportTable:
         for row, column, cell in board.entries()
         if cell.judge_errors
     ]
+    missing = [f"run {one.run}, {one.line.model}: {COUNTING}" for one in waiting]
     return ReportTable(
-        TITLE, tuple(columns), rows, (INTERVALS, *judges, *undecided, *failed, *board.notes, *notes)
+        TITLE, tuple(columns), rows, (*missing, INTERVALS, *judges, *undecided, *failed, *board.notes, *notes)
     )
 
 
@@ -417,6 +464,12 @@ def _csv_rows(board: Leaderboard) -> Iterator[tuple[Cell, ...]]:
                 ),
                 cell.run,
             )
+
+
+def _waiting_row(one: RunSummary) -> tuple[Cell, ...]:
+    benchmark, _, setting = one.line.task.partition(":")
+    named = (one.line.model, "measured", options_text(_own_options(one)), benchmark, setting)
+    return (*named, *(None,) * 8, COUNTING, None, one.run)
 
 
 def _cells(cells: tuple[LeaderCell, ...]) -> Iterator[Cell]:
@@ -448,7 +501,8 @@ class Choice(Struct, frozen=True):
     model: str = ""
     judge: str = ""
     sort: str = ""
-    published: bool = True
+    published: str = ""
+    """'' for the best BEST of the page and all of the files, `all`, or `off`."""
     human: bool = True
 
 

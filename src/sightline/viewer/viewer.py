@@ -120,12 +120,12 @@ class Builds:
         self.start(base, other)
         return IndexState("building")
 
-    def start_missing(self, runs: Iterable[RunSummary]) -> int:
-        """Build the indexes of all runs that have none, and are finished."""
+    def start_missing(self, runs: Iterable[RunSummary]) -> list[RunSummary]:
+        """Build the indexes of all runs that have none, and are finished; returns these runs."""
         missing = [run for run in runs if run.result is None and run.line.is_complete and not run.state.error]
         for run in missing:
             self.start(run.run)
-        return len(missing)
+        return missing
 
     def _work(self) -> None:
         while True:
