@@ -158,7 +158,7 @@ def sweep(task: str, *, show_progress: bool = False, **options: Any) -> Sweep:
     }
     base = spec_of(task, shared, RequestOptions)
     points = plan_sweep(
-        base,
+        [base],
         _names(options["model"]),
         _values(options.get("set")),
         _values(options.get("gen")),

@@ -75,7 +75,10 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
         (["report", "--json", "--format", "csv"], "--json and --format set the same value"),
         (["report", "--json", "--json"], "--json is given twice"),
         (["store", "merge", "a.db", "--into", "b.db", "--into", "c.db"], "--into is given twice"),
-        (["run", "codis", "--model", "mini", "--limit", "1", "--model", "mini"], "--model is given twice"),
+        (
+            ["run", "codis", "--model", "mini", "--limit", "1", "--model", "mini"],
+            '--model has the value "mini" twice',
+        ),
     ],
 )
 def test_a_wrong_call_is_refused_with_a_hint(

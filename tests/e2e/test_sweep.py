@@ -44,6 +44,22 @@ def test_no_request_is_sent_twice_over_all_points(mock: Any, command: Any, tmp_p
     assert server.stats()["ok"] == 80
 
 
+def test_run_takes_several_tasks_and_models_and_prints_one_table_a_benchmark(
+    mock: Any, command: Any, tmp_path: Path
+) -> None:
+    server, data = mock(), generate_codis(tmp_path / "codis", pairs=10)
+    words = ["run", "codis", "codis:no-cot", "--model", server.model, "--model", "baseline/chance"]
+    status, out, err = command(*words, "--data", data, "--out", "out", *OFF)
+    assert status == 0, err
+    tables = [line for line in out.splitlines() if line.startswith("codis:")]
+    assert [table.split()[0] for table in tables] == ["codis:default", "codis:no-cot"]
+    assert [one["exit_status"] for one in _points(tmp_path)] == [0] * 4
+    assert server.stats()["ok"] == 40
+    status, out, err = command(*words, "--data", data, "--limit", 3, "--limit", 4)
+    assert (status, out) == (2, "")
+    assert "--limit is given twice" in err
+
+
 def test_a_model_that_fails_does_not_stop_the_others(mock: Any, command: Any, tmp_path: Path) -> None:
     bad = mock("--fail-rate", 1, "--fail-codes", "400,422")
     good = mock()

@@ -299,7 +299,7 @@ def test_a_caption_name_that_fits_two_images_is_refused(tmp_path: Path, codis: P
 
 def test_a_sweep_varies_augment_and_passes_captions_to_the_points_that_use_them() -> None:
     base = Spec(task="codis", captions="c.json", out="results")
-    points = plan_sweep(base, ["m"], {}, {}, ["ocr", "layout", "layout+caption"])
+    points = plan_sweep([base], ["m"], {}, {}, ["ocr", "layout", "layout+caption"])
     assert [(one.spec.augment, one.spec.captions) for one in points] == [
         ("ocr", None),
         ("layout", None),
@@ -311,12 +311,12 @@ def test_a_sweep_varies_augment_and_passes_captions_to_the_points_that_use_them(
         "m, augment=layout+caption",
     ]
     assert len({one.spec.out for one in points}) == 3
-    (only,) = plan_sweep(base, ["m"], {}, {}, ["ocr"])
+    (only,) = plan_sweep([base], ["m"], {}, {}, ["ocr"])
     assert (only.values, only.spec.captions) == ({}, "c.json")
     with pytest.raises(UserError, match="did you mean 'layout'"):
-        plan_sweep(base, ["m"], {}, {}, ["layuot"])
+        plan_sweep([base], ["m"], {}, {}, ["layuot"])
     with pytest.raises(UserError, match="twice"):
-        plan_sweep(base, ["m"], {}, {}, ["ocr", "ocr"])
+        plan_sweep([base], ["m"], {}, {}, ["ocr", "ocr"])
 
 
 def test_a_sweep_table_has_a_column_for_each_augmentation(codis: Path) -> None:

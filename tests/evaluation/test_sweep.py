@@ -35,7 +35,7 @@ def points(
     sampling: Mapping[str, Sequence[Any]] | None = None,
     **base: Any,
 ) -> list[SweepPoint]:
-    return plan_sweep(Spec(task="codis", **base), models, options or {}, sampling or {})
+    return plan_sweep([Spec(task="codis", **base)], models, options or {}, sampling or {})
 
 
 def swept(planned: list[SweepPoint], out: Path | None = None) -> Sweep:
@@ -78,6 +78,23 @@ def test_repeated_and_missing_values_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=message):
         points(models, options)
+
+
+def test_several_tasks_run_model_by_model_each_with_its_folder_and_its_options() -> None:
+    bases = [Spec(task=task, out="o", name="n", set={"cot": False}) for task in ("codis", "iibench:cot")]
+    planned = plan_sweep(bases, ("a/x", "b/y"), {}, {})
+    found = [(p.spec.model, p.spec.task, p.spec.out, p.spec.name, p.spec.set) for p in planned]
+    assert found == [
+        (model, task, f"o/{name}", f"n:{name}", {"cot": False})
+        for model, task, name in (
+            ("a/x", "codis", "x_codis"),
+            ("a/x", "iibench:cot", "x_iibench-cot"),
+            ("b/y", "codis", "y_codis"),
+            ("b/y", "iibench:cot", "y_iibench-cot"),
+        )
+    ]
+    with pytest.raises(UserError, match='the task has the value "codis" twice'):
+        plan_sweep([bases[0], bases[0]], ("a/x",), {}, {})
 
 
 def test_one_model_id_for_several_models_is_refused() -> None:

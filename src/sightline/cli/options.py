@@ -67,10 +67,18 @@ class ArgumentGroup(Protocol):
         """Add one argument, as argparse does."""
 
 
-def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, ArgumentGroup]:
-    """Add what run, score and sweep take: the task, the declared options, and how results are printed."""
+def add_evaluation(
+    parser: argparse.ArgumentParser, options: type, *, several: bool = False
+) -> dict[str, ArgumentGroup]:
+    """Add what run, score and sweep take: the task, the declared options, and how results are printed.
+
+    With `several`, the command line may name several tasks and models; their options are lists.
+    """
     parser.add_argument(
-        "task", metavar="TASK", help="BENCHMARK or BENCHMARK:SETTING, as codis or iibench:cot"
+        "task",
+        metavar="TASK",
+        nargs="+" if several else None,
+        help=f"BENCHMARK or BENCHMARK:SETTING, as codis or iibench:cot{'; may repeat' if several else ''}",
     )
     declared = sorted(declared_options(options), key=lambda option: not option.required)
     titles = [
@@ -78,11 +86,20 @@ def add_evaluation(parser: argparse.ArgumentParser, options: type) -> dict[str, 
     ]
     groups: dict[str, ArgumentGroup] = {title: parser.add_argument_group(title) for title in titles}
     for option in declared:
-        _add_declared(groups[option.argument.group], option)
+        may_repeat = several and option.name == "model"
+        _add_declared(groups[option.argument.group], option, **(_REPEATED if may_repeat else {}))
     add_quiet(groups["results"])
     add_printing(groups["results"])
     add_plugins(groups["results"])
     return groups
+
+
+_REPEATED = {
+    "action": "append",
+    "default": [],
+    "help": "model (docs/models.md): openai/NAME, http://HOST/v1#NAME, hf/ORG/NAME, hf/FOLDER, vllm/..., "
+    "sglang/..., inspect/PROVIDER/NAME, mini, replay/FILE, baseline/chance; may repeat",
+}
 
 
 def _add_declared(group: ArgumentGroup, option: DeclaredOption, **changed: Any) -> None:

@@ -1,4 +1,4 @@
-"""`sightline run`: send the requests of a benchmark to a model, judge its answers, compute the metrics."""
+"""`sightline run`: send the requests of benchmarks to models, judge the answers, compute the metrics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sightline.evaluation.spec import RunOptions, spec_of
 
 EXAMPLE = """examples:
   sightline run codis --model http://localhost:8000/v1#llava --data data/codis --out results/llava
+  sightline run codis iibench:cot --model openai/gpt-4o --model openai/gpt-4o-mini --data data
   sightline run iibench:cot --model openai/gpt-4o --data data/iibench --against GPT-4o --limit 50
   sightline run codis --model baseline/chance --data data/codis --dry-run
   sightline run contextual --augment layout --model openai/gpt-4 --data data/contextual
@@ -19,7 +20,7 @@ EXAMPLE = """examples:
 
 def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    groups = add_evaluation(parser, RunOptions)
+    groups = add_evaluation(parser, RunOptions, several=True)
     add_dry_run(groups["requests"])
     parser.set_defaults(execute=execute)
 
@@ -27,7 +28,14 @@ def register(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     import asyncio
 
-    spec = spec_of(options.task, options_of(options, RunOptions), RunOptions)
+    given = options_of(options, RunOptions, omitted=["model"])
+    specs = [spec_of(task, {**given, "model": options.model[0]}, RunOptions) for task in options.task]
+    if len(specs) > 1 or len(options.model) > 1:
+        from sightline.cli.sweep import run_points
+        from sightline.evaluation.sweep import plan_sweep
+
+        return run_points(plan_sweep(specs, options.model, {}, {}), options)
+    (spec,) = specs
     if options.dry_run:
         from sightline.cli.printing import print_estimate
         from sightline.evaluation.estimate import estimate_run

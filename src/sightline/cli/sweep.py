@@ -15,6 +15,7 @@ from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.evaluation.sweep import PointRun, SweepPoint
+    from sightline.reporting.charts import ChartRequest
 
 EXAMPLE = """examples:
   sightline sweep mmr3:restyling --model http://localhost:8000/v1#llava --data data/mmr3 \\
@@ -39,18 +40,24 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run the sweep; returns the worst exit status of its points."""
-    import asyncio
-
-    from sightline.cli.printing import print_json, print_tables
-    from sightline.evaluation.sweep import run_sweep
-
     points = _points(options)
     chart = chart_request(options)
     if chart is not None and chart.kind == "curves":
         from sightline.reporting.chart_kinds import curve_option
 
         curve_option([point.values for point in points])
+    return run_points(points, options, chart)
+
+
+def run_points(
+    points: Sequence[SweepPoint], options: argparse.Namespace, chart: ChartRequest | None = None
+) -> int:
+    """Run the points and print one table of all; returns the worst exit status."""
+    import asyncio
+
+    from sightline.cli.printing import print_json, print_tables
+    from sightline.evaluation.sweep import run_sweep
+
     if options.dry_run:
         return _print_estimates(points, options.format)
     sweep = asyncio.run(
@@ -81,7 +88,7 @@ def _points(options: argparse.Namespace) -> list[SweepPoint]:
 
     shared = options_of(options, RequestOptions, omitted=("set", "gen"))
     return plan_sweep(
-        spec_of(options.task, shared, RequestOptions),
+        [spec_of(options.task, shared, RequestOptions)],
         options.model,
         lists(options.set, "--set"),
         lists(options.gen, "--gen"),

@@ -1,4 +1,4 @@
-"""Sweeps: one benchmark at every combination of models and values of options, on one store."""
+"""Sweeps: benchmarks at every combination of models and values of options, on one store."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def run_sweep(
                 print_note(f"[{number}/{len(points)}] {point.name}")
             runs.append(await _run_point(point, began, account, show_progress))
             on_point(runs[-1])
-            sweep = Sweep(points[0].spec.task, (*runs, *map(PointRun, points[number:])), out)
+            sweep = Sweep(_tasks(points), (*runs, *map(PointRun, points[number:])), out)
             if out is not None:
                 await run_in_thread(write_sweep, out, sweep.record, sweep.results)
             if runs[-1].exit_status == 4:
@@ -152,7 +152,11 @@ def _check(points: Sequence[SweepPoint], out: str | None) -> None:
                 check_name(point.spec, store, description)
     ResultsFolder.check(out)
     if out is not None and not points[0].spec.force:
-        refuse_other_sweep(Path(out), points[0].spec.task)
+        refuse_other_sweep(Path(out), _tasks(points))
+
+
+def _tasks(points: Sequence[SweepPoint]) -> str:
+    return ", ".join(dict.fromkeys(point.spec.task for point in points))
 
 
 async def _run_point(point: SweepPoint, began: float, account: Account, show_progress: bool) -> PointRun:
@@ -193,15 +197,19 @@ class _Varied(Struct, frozen=True):
 
 
 def plan_sweep(
-    base: Spec,
+    bases: Sequence[Spec],
     models: Sequence[str],
     options: Mapping[str, Sequence[Any]],
     sampling: Mapping[str, Sequence[Any]],
     augments: Sequence[str] = (),
 ) -> list[SweepPoint]:
-    """Combine every model with every combination of values; models change slowest."""
+    """Combine every model with every base, one for each task, and every combination of values.
+
+    Models change slowest: one that runs here is loaded once.
+    """
     _check_values("--model", models)
-    if base.model_id is not None and len(models) > 1:
+    _check_values("the task", [base.task for base in bases])
+    if bases[0].model_id is not None and len(models) > 1:
         raise UserError(
             "--model-id would give several models one identity",
             expected="one --model, or a model_id for each name in sightline.toml",
@@ -215,7 +223,7 @@ def plan_sweep(
         varied.append(_Varied("augment", "augment", augments))
     short = short_names(models)
     points = []
-    for model, *selected in product(models, *(option.values for option in varied)):
+    for model, base, *selected in product(models, bases, *(option.values for option in varied)):
         fields: dict[str, dict[str, Any]] = {"set": {}, "gen": {}, "augment": {}}
         values: dict[str, Any] = {}
         for option, value in zip(varied, selected, strict=True):
@@ -223,10 +231,13 @@ def plan_sweep(
             if len(option.values) > 1:
                 shared = option.kind == "gen" and option.name in options
                 values[f"gen {option.name}" if shared else option.name] = value
-        name = ", ".join(filter(None, (short[model], options_text(values))))
-        spec = dataclasses.replace(base, model=model, set=fields["set"], gen=fields["gen"])
+        task = base.task if len(bases) > 1 else ""
+        name = ", ".join(filter(None, (short[model], task, options_text(values))))
+        spec = dataclasses.replace(
+            base, model=model, set={**base.set, **fields["set"]}, gen={**base.gen, **fields["gen"]}
+        )
         points.append(SweepPoint(name, values, _augmented(spec, augments, **fields["augment"])))
-    return _with_names(points, base)
+    return _with_names(points, bases[0])
 
 
 def _augmented(spec: Spec, augments: Sequence[str], augment: str | None = None) -> Spec:
@@ -267,7 +278,7 @@ def _distinct_names(points: Sequence[SweepPoint]) -> list[str]:
 
 
 def _digest(point: SweepPoint) -> str:
-    return text_digest(exact_text([point.spec.model, point.values]))[:8]
+    return text_digest(exact_text([point.spec.task, point.spec.model, point.values]))[:8]
 
 
 def _check_values(option: str, values: Sequence[Any]) -> None:
