@@ -128,7 +128,7 @@ def test_humans_answer_as_models_do_and_the_same_answer_counts_without_context(c
 
 
 def test_a_sample_that_humans_answered_is_scored_by_itself(codis: Path) -> None:
-    command("annotate", "new", "respond", "codis", "--name", "s", "--data", codis, "--items", "2")
+    command("annotate", "new", "respond", "codis", "--name", "s", "--data", codis, "--images", "2")
     command("annotate", "invite", "s", "anna")
     work("s", lambda _, item, __: (item.hidden.get("references") or ("no",))[0])
     out = export("s")
@@ -283,7 +283,7 @@ def test_a_sample_of_humans_alone_leaves_out_what_nobody_read(
     codis: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(codis, "", "a")
-    command("annotate", "new", "rate", "a", "--name", "part", "--items", "4", "--data", codis)
+    command("annotate", "new", "rate", "a", "--name", "part", "--images", "4", "--data", codis)
     command("annotate", "invite", "part", "anna", "ben", "chloe")
     work("part", lambda *_: "right")
     file = export("part") / "verdicts.jsonl"

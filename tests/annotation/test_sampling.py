@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.annotation.creation import ordered, pick_items, share
+from sightline.annotation.creation import NewProject, _picked, ordered, pick_items, share
+from sightline.annotation.sources import MadeItems, SourceRequest
+from sightline.annotation.task import task
 from sightline.annotation.types import Item, Pick
 from sightline.errors import UserError
+from sightline.store.store import existing_or_empty_store
 
 
 def items_of(clusters: int, strata: int = 1) -> list[Item]:
@@ -97,3 +102,20 @@ def test_shared_queries_are_the_same_in_every_run_and_the_others_go_to_one_rater
 def test_nothing_is_no_sample() -> None:
     with pytest.raises(UserError, match="samples nothing"):
         pick_items(items_of(3), "random", 0, 1)
+
+
+def test_items_counts_items_and_images_counts_images(tmp_path: Path) -> None:
+    made = MadeItems(items_of(50))
+    assert len(made.items) == 100
+    new = NewProject("n")
+    with existing_or_empty_store(str(tmp_path / "none.db")) as store:
+        cases: list[tuple[dict[str, Any], int]] = [
+            ({"count": 30}, 30),
+            ({"images": 30}, 60),
+            ({"count": 1}, 2),
+        ]
+        for chosen, items in (*cases, ({}, 100)):
+            request = SourceRequest(task("judge"), ("a",), store, **chosen)
+            _, picked = _picked(made, request, new)
+            assert len(picked) == items
+            assert {item.probability for item in picked} == {items / 100}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.annotation.exchange import import_sheets, items_table
+from sightline.annotation.exchange import import_sheets, items_table, judgements_table
 from sightline.annotation.export import export_project
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
@@ -147,6 +147,15 @@ def test_a_wrong_cell_is_named_and_nothing_is_added(
         imported(store, file)
     assert str(file) in str(error.value)
     assert store.entries(1) == []
+
+
+def test_every_column_of_the_judgements_has_its_own_name(store: AnnotationStore) -> None:
+    item = Item(1, variant="v", hidden={"item": "7", "by": "x", "role": "y"})
+    number = store.create(Project("drafts", task("verify")), [item])
+    row = store.project(str(number))
+    (header,) = judgements_table(State(row.project, store.items(number)), [])
+    assert len(set(header)) == len(header)
+    assert {"item", "item of the source", "by of the source", "role of the source"} <= set(header)
 
 
 def test_a_formula_in_a_response_is_text_in_the_csv(store: AnnotationStore, tmp_path: Path) -> None:

@@ -531,7 +531,7 @@ def codis(chain: Chain) -> None:
     chain.tables("compare", "compare", "plain", "default", "--tests", "--margin", 5, "--by", "category")
     chain.tables("compare-repeats", "compare", "default", "repeats")
     chain.tables("judge-report", "judge-report", "default", "humans", "--human", votes)
-    chain.annotate("judging", "judge", ["default"], "--data", data, "--items", 8)
+    chain.annotate("judging", "judge", ["default"], "--data", data, "--images", 8)
     chain.tables("judge-report-project", "judge-report", "default", "--human", "judging")
 
 
@@ -592,7 +592,7 @@ def contextual(chain: Chain) -> None:
     chain.tables("judge-report", "judge-report", "gpt", "llava", "--human", "captions.jsonl")
     chain.tables("judge-report-task", "judge-report", cases, "--task", "contextual", *val)
     chain.tables("compare", "compare", "gpt", "llava", "--by", "category")
-    chain.annotate("rating", "rate", ["gpt", "llava"], "--data", data, "--items", 12)
+    chain.annotate("rating", "rate", ["gpt", "llava"], "--data", data, "--images", 12)
 
 
 def with_pictures(chain: Chain) -> str:

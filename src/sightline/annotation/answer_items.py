@@ -53,7 +53,7 @@ def wrong_answer_items(request: SourceRequest) -> MadeItems:
     """
     runs = read_runs(request.sources, request.store)
     outcomes = [_first_answers(run) for run in runs]
-    count = request.count or request.task.sample
+    count = request.task.sample if request.count is None else request.count
     drawn = [
         draw_units(units, count or len(units), request.seed, request.by)
         for units in map(wrong_answers, outcomes)

@@ -113,8 +113,15 @@ def absent_parts(draft: Draft) -> list[str]:
 
 
 def _picked(made: MadeItems, request: SourceRequest, new: NewProject) -> tuple[Pick, list[Item]]:
-    count = request.count if request.count is not None else request.task.sample or None
+    if made.sampled and request.images is not None:
+        raise UserError("--images does not apply to this task, which draws answers", expected="--items N")
     clusters = len({item.cluster for item in made.items})
+    count = request.task.sample or None if request.images is None else request.images
+    if request.count is not None:
+        if request.count < 1:
+            raise UserError("--items samples nothing", found=request.count, expected="1 or more")
+        # Whole clusters: what is known of a part of an image's items is no unit of an interval.
+        count = max(1, round(request.count * clusters / len(made.items)))
     if made.sampled or new.pick == "all" or count is None or count >= clusters:
         return "all", made.items
     pick = new.pick or ("stratified" if request.by else "random")
@@ -149,7 +156,7 @@ def pick_items(items: Sequence[Item], pick: Pick, clusters: int | None, seed: in
     if pick == "all" or clusters is None:
         return list(items)
     if clusters < 1:
-        raise UserError("--items samples nothing", found=clusters, expected="1 or more")
+        raise UserError("--images samples nothing", found=clusters, expected="1 or more")
     stratum_of: dict[str, str] = {}
     for item in items:
         stratum_of.setdefault(item.cluster, item.stratum if pick == "stratified" else "")
@@ -172,9 +179,9 @@ def _drawn(sizes: Mapping[str, int], count: int) -> dict[str, int]:
     """How many clusters of each stratum are drawn: in proportion to its size, but each has a part."""
     if count < len(sizes):
         raise UserError(
-            "--items leaves strata without a cluster",
-            found=count,
-            expected=f"{len(sizes)} or more, one for each stratum",
+            "the sample leaves strata without an image",
+            found=f"{counted(count, 'image')}",
+            expected=f"{len(sizes)} images or more, one for each stratum",
         )
     counts = proportional(sizes, count)
     if all(counts[stratum] for stratum in sizes):

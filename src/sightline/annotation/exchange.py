@@ -70,7 +70,9 @@ def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list
     fields = [field.name for field in state.project.task.fields]
     hidden = sorted({name for item in state.items.values() for name in item.hidden})
     about = ["phase", "stratum", "cluster", "variant", "probability", "targets"]
-    rows = [[ITEM, BY, *fields, "role", "seconds", "time", *about, *hidden]]
+    own = [ITEM, BY, *fields, "role", "seconds", "time"]
+    # A field of the user may be called like what an item is about, and drafts name their own item.
+    rows = [[*own, *(name if name not in own else f"{name} of the source" for name in about + hidden)]]
     for one in judgements(state, annotators):
         item, entry = one.item, one.entry
         values = [_joined(entry.values.get(name, "")) for name in fields]

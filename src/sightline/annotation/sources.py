@@ -26,7 +26,8 @@ class SourceRequest(Struct, frozen=True):
     Attributes:
         split: The split of a benchmark; '' for its first one.
         by: The label that is the stratum of an item; '' for none.
-        count: How many clusters, pairs or wrong answers are sampled; None as the task says.
+        count: How many items are sampled, as whole clusters where items have some; None as the task says.
+        images: How many clusters, all items about one image, are sampled instead.
     """
 
     task: Task
@@ -37,6 +38,7 @@ class SourceRequest(Struct, frozen=True):
     options: Mapping[str, Any] = {}
     by: str = ""
     count: int | None = None
+    images: int | None = None
     seed: int = 0
 
     def folder(self, why: str) -> Path:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sightline.reporting.table import ReportTable
 
 EXAMPLE = """examples:
-  sightline annotate new rate results/a results/b --name blind --data data/contextual --items 40
+  sightline annotate new rate results/a results/b --name blind --data data/contextual --images 40
   sightline annotate invite blind Anna Ben Chloe
   sightline serve
   sightline annotate status blind
@@ -39,7 +39,7 @@ way.
 # -- `sightline annotate new`: start a project
 
 NEW_EXAMPLE = """examples:
-  sightline annotate new rate results/a results/b --name blind --data data/contextual --items 40
+  sightline annotate new rate results/a results/b --name blind --data data/contextual --images 40
   sightline annotate new judge 3 4 --name table8 --data data/codis --seed 7
   sightline annotate new respond codis --name humans --data data/codis --annotators 5
   sightline annotate new same-meaning 3 5 --name meaning --data data/codis
@@ -48,7 +48,7 @@ NEW_EXAMPLE = """examples:
   sightline annotate new mine.toml results/a --name mine
 
 SOURCE is what the task needs: runs (number, name or results folder), a benchmark with its setting, a built
-folder. --items samples whole clusters (all items about one image), and keeps the probability of each, so
+folder. --images and --items sample images with all their items, and keep the probability of each, so
 that `report` can correct the judge's values by what humans found. The seed decides about sample and order;
 two projects with one seed and the same sources are equal.
 """
@@ -60,10 +60,15 @@ def register_new(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="what the items are made of")
     add = parser.add_argument
     add("--name", required=True, metavar="N", help="name of the project")
-    add("--items", type=int, metavar="N", help="sample N clusters (default: as the task says, mostly all)")
-    add(
-        "--pick", choices=("all", "random", "stratified"), help="how to sample (default: random with --items)"
+    size = parser.add_mutually_exclusive_group().add_argument
+    size(
+        "--items",
+        type=int,
+        metavar="N",
+        help="sample about N items: whole images (default: as the task says, mostly all)",
     )
+    size("--images", type=int, metavar="N", help="sample N images, with all items about each")
+    add("--pick", choices=("all", "random", "stratified"), help="how to sample (default: random)")
     add("--by", default="", metavar="LABEL", help="label whose values are strata, such as category")
     add("--annotators", type=int, metavar="K", help="annotators per item (default: as the task says)")
     add("--shared", type=int, metavar="N", help="N queries go to all K annotators, each other one to one")
@@ -102,6 +107,7 @@ def execute_new(options: argparse.Namespace) -> int:
             options=pairs(options.set, "--set"),
             by=options.by,
             count=options.items,
+            images=options.images,
             seed=options.seed,
         )
         new = NewProject(
@@ -142,11 +148,9 @@ def execute_new(options: argparse.Namespace) -> int:
 
 
 def _in_clusters(items: Sequence[Item]) -> str:
-    """How many clusters the items are about, if some have several: --items counts clusters."""
+    """How many images the items are about, if some have several items."""
     clusters = len({item.cluster for item in items})
-    return (
-        f" in {counted(clusters, 'cluster')} (all items about one image)" if 1 < clusters < len(items) else ""
-    )
+    return f" about {counted(clusters, 'image')}" if 1 < clusters < len(items) else ""
 
 
 def _wanted(created: Draft) -> int:

@@ -763,14 +763,17 @@ def _number(value: Any) -> float | None:
 
 
 def growth(name: str, values: Sequence[tuple[float, MetricValue]], width: float) -> Figure:
-    """Draw an agreement between 0 and 1 as it grows with the items."""
+    """Draw an agreement, of which 1 is the highest, as it grows with the items; below 0, too."""
     figure = _framed(width, CURVE_PANEL_INCHES, "")
     axes = figure.add_subplot()
     _draw_curves(axes, [Curve(name, values)], {})
     axes.set_xlabel("items")
     axes.set_ylabel(name)
     axes.set_xlim(0)
-    axes.set_ylim(0, 1)
+    lowest = min(bound for _, one in values for bound in (one.value, one.low) if bound is not None)
+    axes.set_ylim(min(0.0, lowest), 1)
+    if lowest < 0:
+        axes.axhline(0, color=GREY, linestyle=":", linewidth=0.8)
     _add_legend(figure, {}, [], "Band: 95 % CI.")
     return figure
 

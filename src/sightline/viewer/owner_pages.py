@@ -123,7 +123,7 @@ def items_page(viewer: Viewer, request: Request) -> Response:
     rows = [
         (
             state.items[number],
-            item_text(task, state.items[number]),
+            (item_text(task, state.items[number]), item_about(task, state.items[number])),
             seen.decisions[number],
             [(names.get(by, "owner"), entry) for by, entry in state.of_item(number).items()],
             seconds_of(list(state.of_item(number).values())),
@@ -339,14 +339,21 @@ MOST_DOUBTFUL = 20
 DOUBTFUL = 0.25
 """The probability that a majority is wrong, from which the owner is asked to look at the item."""
 
+ABOUT = ("question", "reference")
+
 DAY = 86_400.0
 
 
 class Doubtful(Struct, frozen=True):
-    """An item to adjudicate: its text, the votes by the name of the annotator, and why."""
+    """An item to adjudicate: its text and what it is about, the votes by name, and why.
+
+    `is_tie`: without a decision; otherwise its majority is doubtful.
+    """
 
     item: Item
     text: str
+    about: Sequence[tuple[str, str]]
+    is_tie: bool
     votes: Mapping[str, str]
     why: str
 
@@ -404,7 +411,8 @@ def doubtful_items(
             none = f"no majority for {', '.join(differ)}" if differ and not decision.votes else "no decision"
             why = none + (f"; {why}" if why else "")
         votes = {names.get(by, str(by)): vote for by, vote in decision.votes.items()}
-        found.append(Doubtful(item, item_text(state.project.task, item), votes, why))
+        task, is_tie = state.project.task, decision.status == "tie"
+        found.append(Doubtful(item, item_text(task, item), item_about(task, item), is_tie, votes, why))
     return found
 
 
@@ -412,6 +420,17 @@ def item_text(task: Task, item: Item) -> str:
     """Say in one line what an item is about."""
     parts = sorted(task.shows, key=lambda part: not part.highlight)
     return next((text for part in parts for text in item.texts.get(part.name, ())), "")
+
+
+def item_about(task: Task, item: Item) -> list[tuple[str, str]]:
+    """The question and the reference of an item, as far as they are not its one line."""
+    line = item_text(task, item)
+    found = [(name, item.texts.get(name) or item.hidden.get(f"{name}s", ())) for name in ABOUT]
+    return [
+        (name, text if isinstance(text, str) else "; ".join(text))
+        for name, text in found
+        if text and line not in text
+    ]
 
 
 def personal_links(

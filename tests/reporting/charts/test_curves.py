@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sightline.errors import UserError
-from sightline.reporting.chart_kinds import PAPER, curves, numeric_options
+from sightline.reporting.chart_kinds import PAPER, curves, growth, numeric_options
 from sightline.reporting.notes import ResultPoint
 from sightline.types import MetricValue, PublishedValue, Result
 
@@ -97,3 +97,15 @@ def test_curves_need_one_option_with_numbers(places: list[dict[str, Any]], messa
 def test_numbers_may_be_written_as_text() -> None:
     places: list[dict[str, Any]] = [{"size": None}, {"size": "224"}, {"size": "640"}]
     assert numeric_options(places) == ["size"]
+
+
+def test_an_agreement_below_chance_is_drawn() -> None:
+    values = [
+        (items, MetricValue("alpha", "all", alpha, items, items, -0.6, 0.2))
+        for items, alpha in ((5, -0.3), (9, -0.1))
+    ]
+    (axes,) = growth("alpha", values, 3.0).axes
+    low, high = axes.get_ylim()
+    assert (low, high) == (-0.6, 1.0)
+    above = [(items, MetricValue("alpha", "all", 0.5, items, items, 0.2, 0.8)) for items in (5, 9)]
+    assert growth("alpha", above, 3.0).axes[0].get_ylim() == (0.0, 1.0)

@@ -32,7 +32,7 @@ def rated(codis: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     model = ("--model", "baseline/chance", "--data", codis, "--quiet")
     command("run", "codis", *model, "--out", "results", "--name", "base")
     new = ("annotate", "new", "rate", "base", "--name", "blind", "--data", codis)
-    command(*new, "--items", str(RATED), "--seed", "3")
+    command(*new, "--images", str(RATED), "--seed", "3")
     command("annotate", "invite", "blind", "Anna", "Ben", "Chloe")
     work("blind", _verdict)
     return tmp_path / "sightline.db"
@@ -130,7 +130,7 @@ def test_a_project_without_verdicts_is_refused(
 @pytest.mark.slow
 def test_what_holds_for_all_runs_is_said_once_below_the_corrected_metrics(rated: Path, codis: Path) -> None:
     command("run", "codis", "--model", "baseline/chance", "--data", codis, "--quiet", "--seed", "7")
-    command("annotate", "new", "rate", "1", "2", "--name", "both", "--data", codis, "--items", str(RATED))
+    command("annotate", "new", "rate", "1", "2", "--name", "both", "--data", codis, "--images", str(RATED))
     command("annotate", "invite", "both", "Dora", "Emil", "Fay")
     work("both", _verdict)
     page = _page(rated, "/projects/2/corrected")
@@ -141,7 +141,7 @@ def test_what_holds_for_all_runs_is_said_once_below_the_corrected_metrics(rated:
 @pytest.mark.slow
 def test_a_new_project_says_how_much_work_it_is(rated: Path, codis: Path, capsys: Capture) -> None:
     capsys.readouterr()
-    command("annotate", "new", "rate", "1", "--name", "more", "--data", codis, "--items", str(RATED))
+    command("annotate", "new", "rate", "1", "--name", "more", "--data", codis, "--images", str(RATED))
     out, err = capsys.readouterr()
     found = re.search(r"(\d+) items in (\d+) clusters .*, 3 annotators per item: (\d+) judgements", out)
     assert found is not None, out

@@ -154,14 +154,17 @@ def test_the_owner_settles_items_without_a_decision(site: Site, owner: Visitor, 
     row = site.add(task("rate"), responses(site.folder, 4), "AK", "BR", annotators=2)
     _judge_all(site, row, visit, {"AK": {1, 2}, "BR": {2, 3}})
     page = owner.open(f"/projects/{row.number}")
-    assert "To adjudicate: 2 items" in page.text
+    assert "To settle: 2 items" in page.text
+    assert "2 to settle" in page.text
+    (about,) = {"question: " in row for row in page.text.split("<tr data-item>")[1:]}
+    assert about, "each row says which question its response answers"
     page.open(f"/projects/{row.number}/items/1")
     assert "gpt-4o" in page.text or "qwen-vl" in page.text  # The owner sees the facts that are hidden.
     form = page.hidden["form"]
     assert _post(page, f"/projects/{row.number}/items/1", **{"form": form, "f-verdict": "1"}) == 303
     assert _post(page, f"/projects/{row.number}/items/1", **{"form": form, "f-verdict": "1"}) == 303
     assert "1 settled" in page.open(f"/projects/{row.number}").text
-    assert "To adjudicate: 1 item" in page.text
+    assert "To settle: 1 item" in page.text
     assert [entry.annotator for entry in site.log(row)].count(0) == 1
     assert _post(page, f"/projects/{row.number}/items/1", form="new") == 422
     assert _post(page, f"/projects/{row.number}/items/99", **{"form": form, "f-verdict": "1"}) == 404
