@@ -88,7 +88,7 @@ def numerators(value: float, n: int, tolerance: float = 0.0501) -> list[int]:
         ("iibench", "3-shot", "Qwen-VL-MAX", "error", "all", 16.7),
         ("iibench", "1-shot", "Qwen-VL-Chat", "accuracy", "all", 43.3),
         ("iibench", "no-image", "Idefics2-8B", "accuracy", "all", 47.8),
-        ("iibench", "none", "Idefics2-8B", "leakage", "all", 19.9),
+        ("iibench", "none", "Idefics2-8B", "image_gain", "all", 19.9),
         ("iibench", "none", "Claude 3.5 Sonnet", "accuracy", "all", 80.9),
         ("mmr3", "rephrasing", "GPT-4V", "acc", "all", 50.22),
         ("mmr3", "rephrasing sampling", "Qwen-VL-Chat", "con", "all", 93.25),

@@ -235,7 +235,7 @@ def test_captions_are_scored_beside_the_images_on_the_same_pairs(
     assert whole.result.samples == 353
 
 
-def test_leakage_is_the_difference_between_with_and_without_the_image(
+def test_image_gain_is_the_difference_between_with_and_without_the_image(
     mock: Servers, iibench: str, sqlite_url: str
 ) -> None:
     options: dict[str, Any] = {
@@ -249,7 +249,7 @@ def test_leakage_is_the_difference_between_with_and_without_the_image(
     with_image, without = value(shown, "accuracy"), value(hidden, "accuracy")
     assert with_image is not None
     assert without is not None
-    assert value(shown, "leakage") == pytest.approx(with_image - without)
+    assert value(shown, "image_gain") == pytest.approx(with_image - without)
 
 
 def test_shuffled_asks_every_order_and_the_submission_undoes_them(

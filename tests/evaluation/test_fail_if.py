@@ -39,7 +39,7 @@ METRICS = [
     MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "wilson"),
     MetricValue("acc_p", "category=Location and Orientation", 20.0, 5, 1, reason=TOO_FEW),
     MetricValue("acc_p", "words=a<b [c]", 50.0, 2, 2, 10.0, 90.0, "wilson"),
-    MetricValue("leakage", "all", None, 0, 0, reason="needs the answers of setting 'no-image'"),
+    MetricValue("image_gain", "all", None, 0, 0, reason="needs the answers of setting 'no-image'"),
     MetricValue("s_gt", "all", 1 / 3, 3, 3),
 ]
 
@@ -69,8 +69,8 @@ def test_a_condition_that_holds_gives_a_line(text: str, found: str | None) -> No
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("leakage<1", "there is no number to compare (needs the answers of setting 'no-image')"),
-        ("leakage>1", "there is no number to compare (needs the answers of setting 'no-image')"),
+        ("image_gain<1", "there is no number to compare (needs the answers of setting 'no-image')"),
+        ("image_gain>1", "there is no number to compare (needs the answers of setting 'no-image')"),
         (
             "acc_p[category=Location and Orientation].low<3",
             "there is no number to compare (no confidence interval with fewer than 5 clusters)",

@@ -116,18 +116,18 @@ def test_the_letters_are_a_distribution_over_all_answers() -> None:
         ("unscored", "right", []),
     ],
 )
-def test_leakage_is_what_the_image_adds(
+def test_image_gain_is_what_the_image_adds(
     shown: VerdictName, hidden: VerdictName, expected: list[tuple[int, int]]
 ) -> None:
-    assert terms(choice.LEAKAGE, outcome(shown), no_image=outcome(hidden)) == expected
+    assert terms(choice.IMAGE_GAIN, outcome(shown), no_image=outcome(hidden)) == expected
 
 
-def test_leakage_is_the_difference_of_the_two_accuracies() -> None:
+def test_image_gain_is_the_difference_of_the_two_accuracies() -> None:
     gained = group(outcome("right"), no_image=outcome("wrong"))
     lost = group(outcome("wrong"), no_image=outcome("right"))
     groups = [gained] * 5 + [lost] * 2
-    [leakage] = tally(groups, [choice.LEAKAGE])
-    assert leakage.value == pytest.approx(100 * 5 / 7 - 100 * 2 / 7)
+    [gain] = tally(groups, [choice.IMAGE_GAIN])
+    assert gain.value == pytest.approx(100 * 5 / 7 - 100 * 2 / 7)
 
 
 def test_consistent_is_right_under_every_order_of_the_options() -> None:

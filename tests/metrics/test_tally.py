@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from scipy.stats import binomtest, ttest_1samp
 
-from sightline.metrics.choice import ACCURACY, ERROR, LEAKAGE
+from sightline.metrics.choice import ACCURACY, ERROR, IMAGE_GAIN
 from sightline.metrics.paired import ACC_P, ACC_P_IMAGES, ACC_Q, CONTEXT_AWARENESS
 from sightline.metrics.statistics import TOO_FEW, Interval, ratio_intervals
 from sightline.metrics.tally import NO_ANSWER, tally
@@ -157,8 +157,8 @@ def test_a_metric_over_no_groups_is_null() -> None:
 
 def test_a_partner_without_terms_is_not_reported_as_missing() -> None:
     hidden = structs.replace(group("right"), partners={"no-image": (outcome("unscored"),)})
-    assert tally([hidden], [LEAKAGE])[0].reason == LEAKAGE.absent
-    missing = tally([group("right")], [LEAKAGE])[0].reason
+    assert tally([hidden], [IMAGE_GAIN])[0].reason == IMAGE_GAIN.absent
+    missing = tally([group("right")], [IMAGE_GAIN])[0].reason
     assert missing == "needs a run of setting 'no-image' with the same model and the same options"
 
 
@@ -190,7 +190,7 @@ def test_a_difference_is_never_taken_for_a_share() -> None:
         return structs.replace(labelled, partners={"no-image": (outcome(hidden),)})
 
     groups = [one("right", "wrong", str(number), "up") for number in range(12)]
-    [low] = [value.low for value in tally(groups, [LEAKAGE]) if value.subset == "half=up"]
+    [low] = [value.low for value in tally(groups, [IMAGE_GAIN]) if value.subset == "half=up"]
     share = binomtest(12, 12).proportion_ci(method="wilson").low
     assert low == pytest.approx(100 * (2 * share - 1))
 

@@ -1,4 +1,4 @@
-"""Metrics of single answers and of chosen options: accuracy, error, miss, letters, leakage (II-Bench)."""
+"""Metrics of single answers and of chosen options: accuracy, error, miss, letters, the gain by the image."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def accuracy_by_position(group: Group) -> Iterator[Term]:
             yield Term(outcome.right, 1, {"position": outcome.references[0]})
 
 
-def leakage(group: Group) -> Iterator[Term]:
+def image_gain(group: Group) -> Iterator[Term]:
     """Right with the image minus right without it, of 1 scored both times (II-Bench Table 6)."""
     for shown, hidden in zip(group, group.partners.get("no-image", ()), strict=False):
         if shown.scored and hidden.scored:
@@ -118,10 +118,10 @@ ANSWERED = tuple(
     )
     for letter in SIX_LETTERS
 )
-LEAKAGE = Metric(
-    name="leakage",
-    terms=leakage,
-    meaning="accuracy with the image minus accuracy without it",
+IMAGE_GAIN = Metric(
+    name="image_gain",
+    terms=image_gain,
+    meaning="accuracy with the image minus accuracy without it: low where answers leaked",
     better="higher",
     range=(-100.0, 100.0),
     source="II-Bench B.2, Table 6",

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from sightline.benchmarks.registry import benchmark_class, is_benchmark
 from sightline.errors import some_of
+from sightline.store.answers import whole
 from sightline.text import counted
 from sightline.types import (
     RELIABLE_CLUSTERS,
@@ -355,8 +356,12 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
 
 def exact_text(value: Any) -> str:
-    """A text that is equal for equal values only: 1, 1.0, true and '1' differ."""
-    return msgspec.json.encode(value, order="deterministic").decode()
+    """A text that is equal for equal values only: 1 and 1.0 are equal, true and '1' are others.
+
+    >>> exact_text({"temperature": 0.0}) == exact_text({"temperature": 0}), exact_text(True), exact_text("1")
+    (True, 'true', '"1"')
+    """
+    return msgspec.json.encode(whole(value), order="deterministic").decode()
 
 
 def _follows(name: str, other: str, options: Sequence[Mapping[str, Any]]) -> bool:
@@ -435,7 +440,7 @@ def _differences(
     names = dict.fromkeys(name for values in (*base, *other) for name in values)
     different: dict[str, tuple[Sequence[Any], Sequence[Any]]] = {}
     for name in names:
-        first, second = ({_exact(one.get(name)): one.get(name) for one in side} for side in (base, other))
+        first, second = ({exact_text(one.get(name)): one.get(name) for one in side} for side in (base, other))
         if first.keys() != second.keys():
             different[name] = (list(first.values()), list(second.values()))
     return different
@@ -451,10 +456,6 @@ def _comparable(result: Result) -> dict[str, Any]:
         **flat_options(options),
         **{f"version of {name}": value for name, value in versions.items()},
     }
-
-
-def _exact(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="deterministic")
 
 
 # -- The undecided verdicts of a result in words

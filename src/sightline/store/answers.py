@@ -40,7 +40,7 @@ class RequestFrame:
         self._before_messages = tag + b'"messages":'
         self._after_messages = b',"model":%b,"sampling":%b,"v":%d}' % (
             _encode(identity),
-            _encode(_whole(sampling)),
+            _encode(whole(sampling)),
             KEY_VERSION,
         )
 
@@ -88,14 +88,14 @@ def _message(message: Message, images: Mapping[str, ImageFile]) -> list[Any]:
     return [message.role, parts]
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """Replace whole floats by integers at any depth: 0.0 and 0 are the same temperature."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, Mapping):
-        return {name: _whole(inner) for name, inner in value.items()}
+        return {name: whole(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_whole(inner) for inner in value]
+        return [whole(inner) for inner in value]
     return value
 
 

@@ -62,8 +62,10 @@ class Runs:
         self._claims = claims
         self._clock = clock
 
-    def start(self, body: Mapping[str, Any], *, held: bool = False) -> int:
-        return self._start_once(msgspec.json.encode(body), uuid.uuid4().hex, self._clock(), held=held)
+    def start(self, body: Mapping[str, Any], *, held: bool = False, created: float | None = None) -> int:
+        """Register a run that starts now, or that was `created` (seconds since 1970) elsewhere."""
+        began = self._clock() if created is None else created
+        return self._start_once(msgspec.json.encode(body), uuid.uuid4().hex, began, held=held)
 
     @repeat_if_lost
     def _start_once(self, body: bytes, uid: str, created: float, *, held: bool) -> int:

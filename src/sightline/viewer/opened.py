@@ -20,7 +20,7 @@ from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.options import EvaluationDescription, setting_of, variant_of
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Decide, Spec
-from sightline.formats.jsonl import METRICS, VERDICTS, read_recorded_verdicts
+from sightline.formats.jsonl import METRICS, VERDICTS, is_run_name, read_recorded_verdicts
 from sightline.formats.other_tools import read_predictions
 from sightline.store.failures import NoStoreError
 from sightline.store.store import Store
@@ -94,20 +94,26 @@ def _folders(path: Path, task: AnswerTask | None, data: Sequence[Path], scratch:
 def import_results(
     store: Store, folder: Path, data: Sequence[Path] = (), *, source: Path | None = None
 ) -> int:
-    """Make a run of a results folder, and index it; its note names `source`, or else the folder."""
+    """Make a run of a results folder, and index it; its note names `source`, or else the folder.
+
+    The run has the time of its files, and the name of the folder where that can be a name.
+    """
     judged = read_judged_run(folder)
     by_answer = _verdicts_by_answer(read_recorded_verdicts(folder / VERDICTS))
     body = {
         "description": msgspec.to_builtins(_description(judged.result)),
         "folders": [str(one.resolve()) for one in data],
     }
-    run = store.runs.start(body)
+    run = store.runs.start(body, created=(folder / METRICS).stat().st_mtime)
     store.runs.finish(run, body)
     with OutcomeIndex(store).builder(run) as builder:
         for group in judged.groups.values():
             builder.add(JudgedGroup(group, _verdicts_of(group, by_answer)))
         builder.finish(judged.result)
     store.labels.set_note(run, str(source or folder))
+    name = folder.resolve().name
+    if source in (None, folder) and is_run_name(name):
+        store.labels.give_name(run, name)
     return run
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import sightline
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.store.store import Store
+from sightline.text import local_time
 from sightline.viewer.index import OutcomeIndex
 from sightline.viewer.index_images import NOT_SENT
 from sightline.viewer.opened import import_results
@@ -24,7 +26,12 @@ def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:
     there, here = Store.open(url), Store.open(str(tmp_path / "temporary.db"))
     original, opened = OutcomeIndex(there), OutcomeIndex(here)
     original.build(1)
+    os.utime(out / "metrics.json", (1e9, 1e9))
     run = import_results(here, out, [data])
+    line = opened.summary(run).line
+    assert (line.name, line.started, line.note) == ("results", local_time(1e9), str(out))
+    again = opened.summary(import_results(here, out)).line
+    assert again.name is None, "a name belongs to one run"
     assert opened.state(run).step == "ready"
     assert opened.summary(run).result == original.summary(1).result
     assert opened.summary(run).line.task == "codis:default"

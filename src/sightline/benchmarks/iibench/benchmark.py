@@ -130,7 +130,7 @@ class IIBench(Benchmark):
             _setting(name, f"{n} solved example(s) before the question", "Table 5")
             for name, n in SHOTS.items()
         ),
-        _setting("no-image", "without the image: leakage", "Table 6", prompt="none", image=False),
+        _setting("no-image", "without the image: test of leakage", "Table 6", prompt="none", image=False),
         _setting("shuffled", "several option orders", "beyond the paper", prompt="none", orders=3),
     )
     options: Mapping[str, BenchmarkOption] = {
@@ -192,7 +192,7 @@ class IIBench(Benchmark):
         return {"extractions_differ": 1.0} if released != strict else {}
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
-        """Sections 4.1 and Appendix E; leakage is Table 6."""
+        """Sections 4.1 and Appendix E; `image_gain` is the drop in Table 6."""
         leaks = options["prompt"] == "none" and options["image"] and options["orders"] == 1
         return [
             *((choice.CONSISTENT,) if options["orders"] > 1 else ()),
@@ -202,7 +202,7 @@ class IIBench(Benchmark):
             choice.MISS,
             choice.EMPTY,
             choice.REFUSED,
-            *((choice.LEAKAGE,) if leaks else ()),
+            *((choice.IMAGE_GAIN,) if leaks else ()),
             EXTRACTIONS_DIFFER,
             *choice.ANSWERED,
         ]
