@@ -126,7 +126,7 @@ def test_every_command_reads_the_options_of_a_run_alike(capsys: Capture, codis: 
     """`run`, `report` and `runs show` print one text, with switches as --set takes them."""
     run = ["run", "codis", "--model", "baseline/chance", "--data", codis, "--quiet", "--seed", "3"]
     lines = []
-    for words in (run, ["report", "3"], ["runs", "show", "3"]):
+    for words in ([*run, "--all"], ["report", "3", "--all"], ["runs", "show", "3"]):
         capsys.readouterr()
         assert main(words) == 0
         found = re.search("options:? (bias=.* seed=3)", " ".join(capsys.readouterr().out.split()))

@@ -76,7 +76,10 @@ def test_the_option_that_was_read_from_a_response_stands_below_it(capsys: Captur
         json.dumps({"group": "1", "variant": "v", "response": "It barks, so the answer is B."})
     )
     out = str(tmp_path / "out")
-    assert main(["score", f"groups:{tmp_path}/groups.jsonl", f"{tmp_path}/answers.jsonl", "--out", out]) == 0
+    assert (
+        main(["score", f"groups:{tmp_path}/groups.jsonl", f"{tmp_path}/answers.jsonl", "--out", out, "--all"])
+        == 0
+    )
     printed = capsys.readouterr().out
     assert "acc: answers that are right" in printed
     assert "same_meaning: decided pairs" not in printed, "a metric without a value has its reason only"

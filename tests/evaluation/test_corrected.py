@@ -205,11 +205,11 @@ def test_a_report_shows_all_values_with_the_condition_of_the_correction(describe
         found.bias.value,
     ]
     assert (shown["labelled"], shown["clusters"]) == (60, 200)
-    assert any("random sample" in note for note in table.notes)
-    assert "1 cluster with some labels only: left out" in table.notes
+    assert any("random sample" in note for note in table.all_notes)
+    assert "1 cluster with some labels only: left out" in table.all_notes
     assert table in summary([result])
     (unsure,) = corrected_tables(replace(result, undecided=3))
-    assert any("undecided" in note for note in unsure.notes)
+    assert any("undecided" in note for note in unsure.all_notes)
     assert corrected_tables(replace(result, corrected=[])) == []
 
 

@@ -38,7 +38,7 @@ def test_a_note_of_several_models_is_printed_once_with_their_names(codis: Make, 
     first = leading(codis(model="mini", notes=[drawn]), "acc_p")
     second = leading(codis(model="baseline/chance", notes=[drawn, "many are undecided"]), "acc_p")
     third = leading(iibench(model="mini", notes=[drawn]), "accuracy")
-    assert overview("", [first, second, third]).notes == (
+    assert overview("", [first, second, third]).all_notes == (
         drawn,
         "codis:default, baseline/chance: many are undecided",
         "codis: a model that ignores the context gets acc_p 0.0",

@@ -140,8 +140,8 @@ def test_the_labelled_values_of_an_option_head_the_columns_and_the_second_half_s
     assert table.columns[1].head.startswith("Sampling\n")
     assert table.columns[5].head.startswith("All\n")
     assert "(-51.9)" in printed([table], 100)
-    assert "in parentheses: All (unchanged=off) minus Sampling (unchanged=on)" in table.notes
-    assert any("repeats=4" in note and "unchanged=on" in note for note in table.notes)
+    assert "in parentheses: All (unchanged=off) minus Sampling (unchanged=on)" in table.all_notes
+    assert any("repeats=4" in note and "unchanged=on" in note for note in table.all_notes)
     assert "unchanged=off acc difference" in csv_text(table)
 
 
@@ -156,7 +156,7 @@ def test_only_what_differs_within_a_model_was_varied() -> None:
     assert [point.values for point in points] == [{"size": "224"}, {"size": "640"}, {"size": "224"}]
     (table,) = pivot(points)
     assert table.rows[1][-1] is None
-    assert [note for note in table.notes if "b, size=224: options" in note and "temperature=1" in note]
+    assert [note for note in table.all_notes if "b, size=224: options" in note and "temperature=1" in note]
 
 
 def test_two_results_at_the_same_point_give_two_rows() -> None:
@@ -196,7 +196,7 @@ def test_a_run_without_answers_has_no_value_and_some_missing_answers_are_reporte
         )
     )
     assert table.rows[0][1:5] == (None,) * 4
-    notes = "\n".join(table.notes)
+    notes = "\n".join(table.all_notes)
     assert "a, size=224: no probe has an answer" in notes
     assert "a, size=640: 7 of 5,328 probes failed and count as not right" in notes
     assert "b, size=224: acc: no value, nothing counts" in notes
@@ -214,7 +214,7 @@ def test_published_figures_are_further_rows_with_their_notes(codis: Callable[...
     assert {"GPT-4V, Table 3", "GPT-4V, Table 3 *"} <= set(names)
     by_name = dict(zip(names, numbers(table), strict=False))
     assert by_name["GPT-4V, Table 3"][0] == 32.3
-    assert any("40 pairs here, 353 in the paper" in note for note in table.notes)
+    assert any("40 pairs here, 353 in the paper" in note for note in table.all_notes)
 
 
 def test_figures_of_one_table_only_are_beside_each_other(codis: Callable[..., Result]) -> None:
@@ -225,7 +225,7 @@ def test_figures_of_one_table_only_are_beside_each_other(codis: Callable[..., Re
     assert len(printed) > 1
     assert len(tables) == 1
     left_out = sorted(printed - tables - {"Table 6"})
-    assert any("figures of one table are shown" in note and left_out[0] in note for note in table.notes)
+    assert any("figures of one table are shown" in note and left_out[0] in note for note in table.all_notes)
 
 
 II_SETTINGS = ("none", "cot", "domain", "emotion", "rhetoric", "1-shot", "2-shot", "3-shot")
@@ -288,10 +288,10 @@ def test_files_that_are_named_after_their_settings_are_one_row() -> None:
     results = [iibench(one, f"file:yi_test_{one}.jsonl.gz") for one in ("none", "cot")]
     (table,) = tables_of(results)
     assert [row[0] for row in table.rows if "Human" not in str(row[0])] == ["file:yi_test_*.jsonl.gz"]
-    assert not any("--model" in note for note in table.notes)
+    assert not any("--model" in note for note in table.all_notes)
     (table,) = tables_of([iibench("none", "file:a.jsonl"), iibench("cot", "file:b.jsonl")])
     assert [row[0] for row in table.rows][:2] == ["file:a.jsonl", "file:b.jsonl"]
-    assert any("`score --model NAME`" in note for note in table.notes)
+    assert any("`score --model NAME`" in note for note in table.all_notes)
 
 
 def test_settings_with_varied_options_and_those_of_several_columns_each_stay_apart() -> None:

@@ -101,7 +101,7 @@ def any_table(draw: st.DrawFn) -> ReportTable:
 
 
 def words_of(table: ReportTable) -> set[str]:
-    texts = [table.title, *table.notes, *(column.head for column in table.columns)]
+    texts = [table.title, *table.all_notes, *(column.head for column in table.columns)]
     cells = [
         text
         for row in table.rows

@@ -81,7 +81,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     add("--fail-if", action="append", default=[], metavar="CONDITION", help=loss)
     add_options(parser, ["against"])
-    add_printing(parser)
+    add_printing(parser, brief=True)
     add_store(parser)
     add_plot(parser, drawn="the differences")
     parser.set_defaults(execute=execute)
@@ -113,7 +113,8 @@ def execute(options: argparse.Namespace) -> int:
         from sightline.reporting.charts import draw_comparison
 
         draw_comparison(comparison, rows, options.margin, chart)
-    print_tables(_with_changes(tables, comparison, options.list, options.format), options.format)
+    changed = _with_changes(tables, comparison, options.list, options.format)
+    print_tables(changed, options.format, is_brief=not options.all)
     if chart is not None:
         print_note(f"plot: {chart.path}")
     bounds, absent = comparison.undecided_bounds, not_applicable(comparison)

@@ -60,10 +60,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=measure)
     add("--by", metavar="LABEL", help="print a table by this label instead of category")
     add_quiet(parser)
-    add_printing(parser, by=False)
+    add_printing(parser, by=False, brief=True)
     add_store(parser)
     add_plot(parser, ("forest", "matrix"), drawn="the judges (forest), or every two humans (matrix)")
     parser.set_defaults(execute=execute)
+
+
+FIRST = 2
+"""The tables that are printed first: the judges beside humans, and the differences of judges."""
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -79,7 +83,9 @@ def execute(options: argparse.Namespace) -> int:
 
         draw_judges(report, chart)
     tables = judge_tables(report)
-    print_tables(tables[:1] if options.format == "csv" else tables, options.format)
+    is_brief = options.format == "table" and not options.all
+    few = 1 if options.format == "csv" else FIRST if is_brief and not options.by else None
+    print_tables(tables[:few], options.format, is_brief=is_brief)
     if chart is not None:
         print_note(f"plot: {chart.path}")
     return 0

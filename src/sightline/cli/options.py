@@ -89,7 +89,7 @@ def add_evaluation(
         may_repeat = several and option.name == "model"
         _add_declared(groups[option.argument.group], option, **(_REPEATED if may_repeat else {}))
     add_quiet(groups["results"])
-    add_printing(groups["results"])
+    add_printing(groups["results"], brief=True)
     add_plugins(groups["results"])
     return groups
 
@@ -138,10 +138,16 @@ def add_options(
             _add_declared(group, option, **changed)
 
 
-def add_printing(group: ArgumentGroup, *, by: bool = True) -> None:
-    """Add --format and --json, and --by if the command can break its tables down."""
+def add_printing(group: ArgumentGroup, *, by: bool = True, brief: bool = False) -> None:
+    """Add --format and --json; --by if tables can be broken down, --all if less is printed by default."""
     if by:
         group.add_argument("--by", metavar="LABEL", help="add a row for each value of this label")
+    if brief:
+        group.add_argument(
+            "--all",
+            action="store_true",
+            help="print all metrics and notes, and what they mean (other formats than a table always do)",
+        )
     group.add_argument(
         "--format", choices=FORMATS, default="table", help="format of the output (default: table)"
     )

@@ -43,12 +43,14 @@ def by_reason(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def print_tables(tables: Sequence[ReportTable], form: str) -> None:
+def print_tables(tables: Sequence[ReportTable], form: str, *, is_brief: bool = False) -> None:
+    """Print tables; with `is_brief`, the worst notes only, if a reader and no program reads them."""
     with output_errors():
         if form == "table":
             from sightline.reporting.table import show
 
-            show(tables)
+            if left_out := show(tables, is_brief=is_brief):
+                print_line(f"--all prints everything, and {counted(left_out, 'more note')}")
         else:
             from sightline.reporting.tables import tables_text
 
@@ -68,26 +70,29 @@ def plain_table(
     return ReportTable(title, tuple(described), tuple(rows), tuple(notes))
 
 
-def print_evaluation(evaluation: Evaluation, form: str, by: str | None, name: str | None = None) -> int:
+def print_evaluation(
+    evaluation: Evaluation, form: str, by: str | None, name: str | None = None, *, whole: bool = True
+) -> int:
     """Print the results of an evaluation, and the summary of its run, by its name if it has one."""
     if evaluation.explanations and form in ("json", "csv"):
         _print_explained(evaluation, form)
     else:
-        _print_result(evaluation.result, form, by, name)
+        _print_result(evaluation.result, form, by, name, whole=whole)
         if evaluation.explanations:
             print_tables([explanation_table(evaluation.explanations)], form)
     print_run_summary(evaluation)
     return evaluation.exit_status
 
 
-def _print_result(result: Result, form: str, by: str | None, name: str | None) -> None:
+def _print_result(result: Result, form: str, by: str | None, name: str | None, *, whole: bool) -> None:
     if form == "json":
         print_json(result)
         return
-    from sightline.reporting.tables import summary
+    from sightline.reporting.tables import first_view, summary
 
-    tables = summary([result], by, [name] if name else ())
-    print_tables(tables[:1] if form == "csv" else tables, form)
+    is_brief = form == "table" and not whole
+    tables = (first_view if is_brief else summary)([result], by, [name] if name else ())
+    print_tables(tables[:1] if form == "csv" else tables, form, is_brief=is_brief)
 
 
 def _print_explained(evaluation: Evaluation, form: str) -> None:

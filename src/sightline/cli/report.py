@@ -78,7 +78,14 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="with --html: another data folder that holds the images; may repeat",
     )
     add_options(parser, ["against", "fail_if"])
-    add_printing(parser)
+    parser.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="metric to print; may repeat (default: the leading ones of the benchmark)",
+    )
+    add_printing(parser, brief=True)
     add_store(parser)
     add_plot(parser, PLOT_KINDS, drawn="the table", metrics=True)
     parser.set_defaults(execute=execute)
@@ -110,8 +117,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.format == "json" and not pivoted:
         print_json(results[0] if len(results) == 1 else results)
     else:
-        tables = shown.tables(options.by, pivot=options.pivot)
-        print_tables(tables[:1] if options.format == "csv" and not pivoted else tables, options.format)
+        whole = options.all or options.format != "table"
+        tables = shown.tables(options.by, pivot=options.pivot, whole=whole, metrics=options.metric)
+        shown_tables = tables[:1] if options.format == "csv" and not pivoted else tables
+        print_tables(shown_tables, options.format, is_brief=not whole)
     for run, requests in shown.counts.items():
         print_saved(run, requests)
     if chart is not None:

@@ -50,4 +50,4 @@ def execute(options: argparse.Namespace) -> int:
     except KeyboardInterrupt as interruption:
         # The event loop cancels the evaluation, which says what it keeps.
         raise KeyboardInterrupt(str(interruption.__context__ or "")) from None
-    return print_evaluation(evaluation, options.format, options.by, spec.name)
+    return print_evaluation(evaluation, options.format, options.by, spec.name, whole=options.all)

@@ -65,4 +65,4 @@ def execute(options: argparse.Namespace) -> int:
     spec = spec_of(options.task, options_of(options, ScoreOptions), ScoreOptions)
     partners = {name: str(file) for name, file in pairs(options.partners, "--with").items()}
     evaluation = asyncio.run(score_file(spec, options.file, partners, show_progress=not options.quiet))
-    return print_evaluation(evaluation, options.format, options.by)
+    return print_evaluation(evaluation, options.format, options.by, whole=options.all)

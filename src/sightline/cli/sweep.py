@@ -68,7 +68,7 @@ def run_points(
     elif sweep.results:
         from sightline.reporting.pivot import pivot
 
-        print_tables(pivot(sweep.results, options.by), options.format)
+        print_tables(pivot(sweep.results, options.by), options.format, is_brief=not options.all)
     if chart is not None and sweep.results:
         from sightline.reporting.charts import draw_results
 

@@ -33,7 +33,7 @@ from sightline.reporting.notes import ResultPoint, options_text, result_points
 from sightline.reporting.pivot import pivot as pivot_tables
 from sightline.reporting.pivot import settings_tables
 from sightline.reporting.table import ReportTable
-from sightline.reporting.tables import summary
+from sightline.reporting.tables import first_view, summary
 from sightline.store.store import Store
 from sightline.types import MetricValue, Result
 
@@ -78,9 +78,19 @@ class ReportedRuns(NamedTuple):
     has_sweep: bool
     counts: Mapping[str, Counts]
 
-    def tables(self, by: str | None = None, *, pivot: bool = False) -> list[ReportTable]:
+    def tables(
+        self,
+        by: str | None = None,
+        *,
+        pivot: bool = False,
+        whole: bool = True,
+        metrics: Sequence[str] = (),
+    ) -> list[ReportTable]:
+        """The tables; only the named `metrics`, or if it need not be the `whole` the leading ones, if any."""
         if pivot or self.has_sweep:
             return pivot_tables(self.points, by)
+        if metrics or not whole:
+            return first_view(self.results, by, self.names, metrics)
         several = over_models(self.results) if len(self.results) > 1 else []
         return [
             *summary(self.results, by, self.names),

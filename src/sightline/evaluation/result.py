@@ -342,16 +342,16 @@ def aggregate(
         judged = (one.group for one in panel.judge(scored(first=True), replies) if one.group.sent)
         before = [value for value in tally(judged, metrics) if value.subset == "all" and value.n]
         values += [replace(value, subset=FIRST_ANSWERS) for value in before]
-    notes = list(description.notes)
+    notes = summary_notes(
+        totals.summary, description.planned_samples, description.options.get("sampling") or {}
+    )
     if measures.similarity is not None:
         values, of_similarity = _with_unknown_words(values, metrics)
         notes = [*of_similarity, *notes]
-    notes += summary_notes(
-        totals.summary, description.planned_samples, description.options.get("sampling") or {}
-    )
     notes += retry_notes(totals.summary.counts, description) if collected.retries else []
     notes += collected.tag_notes()
     notes += long_response_notes(totals.summary) if measures.similarity is not None else []
+    notes += description.notes
     result = replace(
         _result(
             description,

@@ -23,9 +23,6 @@ MAX_UNANSWERED = 10
 MAX_EXAMPLES = 5
 """The number of examples that a note lists."""
 
-MANY_UNDECIDED = 0.2
-"""The share of undecided verdicts above which a note recommends another judge."""
-
 LONG_RESPONSE = 200
 """The number of words above which an embedding model may cut off the end of a response."""
 
@@ -333,11 +330,6 @@ def summary_notes(summary: Summary, planned_samples: int, sampling: Mapping[str,
                 f"incomplete: {sent_groups - complete:,} of {sent_groups:,} groups lack answers of setting "
                 f"{setting!r}; metrics that compare with it leave these groups out"
             )
-    if counts.verdicts["undecided"] > MANY_UNDECIDED * counts.sent:
-        notes.append(
-            f"{counts.verdicts['undecided']:,} of {counts.sent:,} verdicts are undecided and count as "
-            "not right. Use another --judge (a model or human:FILE) to decide them"
-        )
     for name, undecided in sorted(counts.undecided_flags.items()):
         notes.append(
             f"`{name}` leaves out {undecided:,} of {counts.answered:,} answers that rules cannot decide on"

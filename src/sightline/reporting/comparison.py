@@ -148,27 +148,29 @@ def comparison_table(
     tests = len(significances)
     notes = [
         *comparison_notes(comparison),
+        *disagreements(rows, significances),
+        *null_notes(rows),
+        *published_notes(figures),
+    ]
+    legend = [
         *definition_notes((row.metric for row in rows), comparison.definitions),
         NOTE,
         CHANGE,
         *interval_notes(rows),
         *([DECIDES.format("one row" if tests == 1 else f"{tests} rows")] if tests else []),
         *drawn_notes(rows, significances),
-        *disagreements(rows, significances),
-        *null_notes(rows),
-        *published_notes(figures),
     ]
     if comparison.each:
         fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
-        notes.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
+        legend.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
     found = [bounds.get((row.metric, row.subset)) for row in rows]
     if any(one and one[0] != one[1] for one in found):
         fields.insert(5, (Column("value", "if undecided\nwere decided", "if_decided"), if_decided))
-        notes.append(IF_DECIDED)
+        legend.append(IF_DECIDED)
     fields += published
     for key, side in (("first run", base), ("second run", other)) if full else ():
         fields.append((Column("text", key, key), partial(_run_names, side)))
-    made = build_table(comparison.task, fields, rows, notes)
+    made = build_table(comparison.task, fields, rows, notes, legend)
     return replace(made, lead=verdict(comparison, rows[0], significances)) if rows else made
 
 
@@ -316,7 +318,7 @@ def tests_table(
         *(_p_value_field(significances, *one) for one in tests),
         (Column("value", "detectable", "detectable"), detectable),
     ]
-    return build_table(f"{comparison.task}, tests", fields, rows, [CLUSTERS_ASIDE, DETECTABLE])
+    return build_table(f"{comparison.task}, tests", fields, rows, [], [CLUSTERS_ASIDE, DETECTABLE])
 
 
 def check_label(by: str | None, comparisons: Sequence[Comparison]) -> None:
@@ -407,12 +409,13 @@ def counts_table(comparison: Comparison) -> ReportTable:
         (Column("count", "of these\nidentical", "identical"), lambda one: one.identical),
         (Column("count", "of", "compared"), lambda one: one.compared),
     ]
-    notes = [*_totals(counts), COUNTED, *([GROUPS] if len(counts) > 1 else [])]
+    notes = _totals(counts)
     total = counts[0].compared + counts[0].unanswered
     if unscored := total - counts[0].scored:
         notes.append(f"{unscored:,} answers have no reference in a run: they are not scored")
-    notes.append(HOW_TO_LIST if total else NOTHING_SHARED)
-    return build_table(f"{comparison.task}, changed answers", fields, counts, notes)
+    notes += [] if total else [NOTHING_SHARED]
+    legend = [COUNTED, *([GROUPS] if len(counts) > 1 else []), *([HOW_TO_LIST] if total else [])]
+    return build_table(f"{comparison.task}, changed answers", fields, counts, notes, legend)
 
 
 def _totals(counts: Sequence[ChangeCounts]) -> list[str]:
@@ -577,8 +580,10 @@ def margin_table(
         (Column("text", "equivalent", "equivalent"), lambda row: _word(verdict(row).equivalent)),
     ]
     reasons = [f"{place(row)}: {verdict(row).reason}" for row in rows if verdict(row).reason]
-    notes = [*(line.format(margin) for line in RULE), *reasons]
-    return build_table(f"{comparison.task}, within a margin of {margin:g} points", fields, rows, notes)
+    rules = [line.format(margin) for line in RULE]
+    return build_table(
+        f"{comparison.task}, within a margin of {margin:g} points", fields, rows, reasons, rules
+    )
 
 
 def _word(verdict: bool | None) -> str:

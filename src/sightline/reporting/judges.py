@@ -95,9 +95,8 @@ def _whole(report: JudgeReport) -> ReportTable:
         (Column("value", "alpha\n95 %", "alpha"), lambda row: value_cell(row.alpha)),
         *_counts(),
     ]
-    return build_table(
-        "Judges and metrics compared with the human majority", fields, rows, _notes(report, rows)
-    )
+    title = "Judges and metrics compared with the human majority"
+    return build_table(title, fields, rows, _notes(report, rows), _legend(report, rows))
 
 
 def _against_best(report: JudgeReport) -> ReportTable:
@@ -131,11 +130,10 @@ def _against_best(report: JudgeReport) -> ReportTable:
     pairs = "the one pair of judges" if report.tested == 1 else f"the {report.tested:,} pairs of judges"
     notes = [
         best if also else f"{best}, distinguishable from all others",
-        CORRECTED.format(pairs),
-        POWER,
         *null_notes(one.difference for _, one in report.contrasts),
     ]
-    return build_table(f"ROC-AUC minus that of {report.best}", fields, report.contrasts, notes)
+    legend = [CORRECTED.format(pairs), POWER]
+    return build_table(f"ROC-AUC minus that of {report.best}", fields, report.contrasts, notes, legend)
 
 
 def _repeats(repeats: Sequence[MetricValue]) -> ReportTable:
@@ -210,20 +208,29 @@ def _notes(report: JudgeReport, rows: Sequence[JudgeResult]) -> list[str]:
     """Who judged, whose numbers the metrics are, which values are null, what the papers print."""
     humans = report.humans
     tied = f"; {humans.tied:,} without a majority are left out" if humans.tied else ""
-    judged = [
-        value for row in rows for value in (row.agreement, row.kappa, row.alpha) if row.decided is not None
-    ]
-    ranked = [value for row in rows for value in (row.roc_auc, row.spearman)]
     return [
         f"human annotators: {humans.raters:,}, who decided {humans.answers:,} answers{tied}",
+        *report.notes,
+        *value_notes(_statistics(rows)),
+    ]
+
+
+def _legend(report: JudgeReport, rows: Sequence[JudgeResult]) -> list[str]:
+    return [
         *READ,
         *([NO_VERDICTS] if any(row.decided is None for row in rows) else []),
         *(f"{name}: {identity}" for name, identity in report.versions.items()),
-        *value_notes([*ranked, *judged]),
-        *interval_notes([*ranked, *judged]),
+        *interval_notes(_statistics(rows)),
         *_printed(report.benchmarks),
-        *report.notes,
     ]
+
+
+def _statistics(rows: Sequence[JudgeResult]) -> list[MetricValue]:
+    """The values of a table, without those of a metric that gives no verdicts."""
+    judged = [
+        value for row in rows for value in (row.agreement, row.kappa, row.alpha) if row.decided is not None
+    ]
+    return [*(value for row in rows for value in (row.roc_auc, row.spearman)), *judged]
 
 
 def _printed(benchmarks: Sequence[str]) -> list[str]:
@@ -272,8 +279,8 @@ def _raters(quality: RatingQuality) -> ReportTable:
         *size_fields(lambda one: one.accuracy, "answers"),
     ]
     values = [one.accuracy for one in quality.raters]
-    notes = [MODEL, *quality.notes, RATES, *null_notes(values), *interval_notes(values)]
-    return build_table("Estimated accuracy of the humans", fields, quality.raters, notes)
+    notes, legend = [*quality.notes, *null_notes(values)], [MODEL, RATES, *interval_notes(values)]
+    return build_table("Estimated accuracy of the humans", fields, quality.raters, notes, legend)
 
 
 def _adjudicate(quality: RatingQuality, doubtful: list[RatedAnswer]) -> ReportTable:
@@ -287,11 +294,10 @@ def _adjudicate(quality: RatingQuality, doubtful: list[RatedAnswer]) -> ReportTa
     ]
     wrong = sum(one.loss for one in quality.answers) / 100
     notes = [
-        LOSS,
         f"of {len(quality.answers):,} labels, {wrong:.1f} are expected to be wrong; {len(doubtful):,} have a"
         f" loss of at least {LEAST_LOSS:g} %",
     ]
-    return build_table("Answers to adjudicate first", fields, doubtful[:MOST_ANSWERS], notes)
+    return build_table("Answers to adjudicate first", fields, doubtful[:MOST_ANSWERS], notes, [LOSS])
 
 
 # -- The records of a judge report

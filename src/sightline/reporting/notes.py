@@ -50,16 +50,32 @@ _Word = TypeVar("_Word")
 
 
 def run_notes(result: Result) -> list[str]:
-    """The notes on a run: counts, judges, chance, intervals, versions, options, its own notes."""
+    """All notes on a run: counts, what limits its values, then how they came about."""
+    return [counts_note(result), *caveats(result), *run_legend(result)]
+
+
+def caveats(result: Result) -> list[str]:
+    """What limits the values of a run, the worst first."""
+    missing = []
+    if result.unanswered == result.probes:
+        missing = ["no probe has an answer, so there is no value"]
+    elif result.errors:
+        missing = [f"{result.errors:,} of {result.probes:,} probes failed and count as not right"]
     return [
-        _counts(result),
-        *_judges(result),
+        *missing,
         *_missing_benchmark(result),
+        *result.notes,
+        *([_mixed_versions(result.versions.get("reported", ()))] if result.mixed_versions else []),
+    ]
+
+
+def run_legend(result: Result) -> list[str]:
+    """How the values of a run came about: other judges, chance, intervals, options."""
+    return [
+        *_other_judges(result),
         *chance_notes(result),
         *interval_notes(result.metrics),
-        *([_mixed_versions(result.versions.get("reported", ()))] if result.mixed_versions else []),
         f"options: {options_text(effective_options(result.options)) or 'none'}",
-        *result.notes,
     ]
 
 
@@ -85,7 +101,7 @@ def _missing_benchmark(result: Result) -> list[str]:
 
 def value_notes(metrics: Sequence[MetricValue]) -> list[str]:
     """Why values are null or have no interval, and what undecided verdicts could change."""
-    return [*null_notes(metrics), *_undecided([m for m in metrics if m.subset == "all"])]
+    return [*null_notes(metrics), *undecided_value_notes(metrics)]
 
 
 def judge_errors(result: Result) -> str:
@@ -213,8 +229,13 @@ def interval_notes(metrics: Sequence[MetricValue]) -> list[str]:
     methods = {m.interval for m in metrics if m.interval is not None}
     return [
         *(words for method, words in _METHODS.items() if any(one.startswith(method) for one in methods)),
-        *([_APPROXIMATE] if any(map(is_approximate, methods)) else []),
+        *approximate_notes(metrics),
     ]
+
+
+def approximate_notes(metrics: Iterable[MetricValue]) -> list[str]:
+    """A note if an interval is approximate."""
+    return [_APPROXIMATE] if any(is_approximate(metric.interval) for metric in metrics) else []
 
 
 def place(metric: MetricValue) -> str:
@@ -225,26 +246,26 @@ def label_of(metric: MetricValue) -> tuple[str, str]:
     return split_subset(metric.subset)
 
 
-def _counts(result: Result) -> str:
+def counts_note(result: Result) -> str:
+    """The counts of a run and its judge."""
     rare = [name for name in SOMETIMES if getattr(result, name)]
     counts = ", ".join(f"{getattr(result, name):,} {name.replace('_', ' ')}" for name in (*ALWAYS, *rare))
-    return f"{result.samples:,} samples, {result.probes:,} probes: {counts}"
+    sizes = f"{counted(result.samples, 'sample')}, {counted(result.probes, 'probe')}"
+    return f"{sizes}: {counts}; judged by {result.judge}"
 
 
-def _judges(result: Result) -> list[str]:
+def _other_judges(result: Result) -> list[str]:
     others = gathered(
         (m.judge, m.metric) for m in result.metrics if m.judge is not None and m.judge != result.judge
     )
-    return [
-        f"judged by {result.judge}",
-        *(f"{some_of(names, 4)} judged by {judge}" for judge, names in others.items()),
-    ]
+    return [f"{some_of(names, 4)} judged by {judge}" for judge, names in others.items()]
 
 
-def _undecided(metrics: Sequence[MetricValue]) -> list[str]:
+def undecided_value_notes(metrics: Sequence[MetricValue]) -> list[str]:
+    """What undecided verdicts could change, a line for each value over all samples."""
     lines = []
     for m in metrics:
-        if m.changed_if_right is not None:
+        if m.subset == "all" and m.changed_if_right is not None:
             decided = "" if m.value_decided is None else f", {m.value_decided:.1f} without undecided verdicts"
             lines.append(
                 f"{place(m)}: {m.changed_if_right:.1f} if all undecided verdicts were right{decided}"
@@ -459,6 +480,38 @@ def _comparable(result: Result) -> dict[str, Any]:
 
 
 # -- The undecided verdicts of a result in words
+
+MANY_UNDECIDED = 0.2
+"""The share of undecided verdicts above which the values of a run are ranges."""
+
+
+def open_end(result: Result, metric: MetricValue) -> float | None:
+    """The value if all undecided verdicts were right, where that is more than sampling leaves open.
+
+    None where few verdicts are undecided, and the value stays within its confidence interval.
+    """
+    end, low, high = metric.changed_if_right, metric.low, metric.high
+    if end is None or metric.value is None:
+        return None
+    is_within = low is not None and high is not None and low <= end <= high
+    is_few = result.undecided <= MANY_UNDECIDED * (result.probes - result.not_sent)
+    return None if is_within and is_few else end
+
+
+def undecided_warning(result: Result, names: Iterable[str]) -> list[str]:
+    """Between which values undecided verdicts leave metrics, and what decides them, in one sentence."""
+    ranges: list[str] = []
+    for metric in result.metrics:
+        end = open_end(result, metric) if metric.subset == "all" and metric.metric in names else None
+        if end is not None and metric.value is not None:
+            low, high = sorted((metric.value, end))
+            decimals = 3 if metric.unit == "number" else 1
+            lies = "between" if ranges else "lies between"
+            ranges.append(f"{metric.metric} {lies} {low:.{decimals}f} and {high:.{decimals}f}")
+    sent = max(result.probes - result.not_sent, 1)
+    share = f"{100 * result.undecided / sent:.0f} % of the verdicts are undecided"
+    remedy = "another --judge (a model, or human:FILE) decides them"
+    return [f"{share}: {', '.join(ranges)}; {remedy}"] if ranges else []
 
 
 def undecided_share(result: Result) -> str:

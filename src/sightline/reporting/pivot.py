@@ -15,6 +15,7 @@ from sightline.reporting.notes import (
     ALWAYS,
     FILE_MODEL,
     ResultPoint,
+    caveats,
     definition_notes,
     definitions_of,
     interval_notes,
@@ -25,7 +26,7 @@ from sightline.reporting.notes import (
     place,
     published_notes,
     row_names,
-    run_notes,
+    run_legend,
     shared_notes,
     short_names,
     task_of,
@@ -206,7 +207,8 @@ def _pivot(points: Sequence[ResultPoint], by: str | None, table: str | None = No
             (*row, *_row_cells(cells, blocks, shown, compared))
             for row, cells in (rows | _published_rows(placed, table)).items()
         ),
-        tuple(_notes(points, placed, shown, compared, table)),
+        tuple(_notes(points, placed, shown, table)),
+        legend=tuple(_legend(points, [value.metric for value in placed], shown, compared)),
     )
 
 
@@ -298,17 +300,16 @@ def _notes(
     points: Sequence[ResultPoint],
     placed: Sequence[_Placed],
     shown: Sequence[str],
-    compared: Sequence[_Block],
     table: str | None,
 ) -> list[str]:
-    """The notes of the table: on all runs, then on some of them, then on the published figures."""
+    """What limits the values: of all runs, then of some of them, then of the published figures."""
     metrics = [value.metric for value in placed]
     by_run: dict[str, list[MetricValue]] = {}
     for value in placed:
         # The effect of undecided verdicts has a note of its own for each run.
         by_run.setdefault(value.run, []).append(replace(value.metric, value_if_right=None))
     own = [
-        (_run_name(name, point), _run_notes(point, shown))
+        (_run_name(name, point), _caveats(point, shown))
         for name, point in zip(row_names(points), points, strict=True)
     ]
     published = [
@@ -322,18 +323,30 @@ def _notes(
         for figure in metric.published or ()
         if table not in (figure.table, *figure.also)
     )
-    results = [point.result for point in points]
     return [
-        *_model_notes(points),
-        *definition_notes(shown, definitions_of(results)),
-        *interval_notes(metrics),
-        *([f"in parentheses: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
-        _count_note(results),
-        *_size_notes(metrics),
-        *shared_notes([(run, value_notes(values)) for run, values in by_run.items()]),
+        _count_note([point.result for point in points]),
         *shared_notes(own),
+        *shared_notes([(run, value_notes(values)) for run, values in by_run.items()]),
         *published_notes(list(dict.fromkeys(published))),
         *([f"figures of one table are shown, {table}; not shown: {', '.join(others)}"] if others else []),
+        *_model_notes(points),
+    ]
+
+
+def _legend(
+    points: Sequence[ResultPoint],
+    metrics: Sequence[MetricValue],
+    shown: Sequence[str],
+    compared: Sequence[_Block],
+) -> list[str]:
+    """What metrics and brackets mean, and how the runs came about."""
+    named = zip(row_names(points), points, strict=True)
+    return [
+        *definition_notes(shown, definitions_of([point.result for point in points])),
+        *interval_notes(metrics),
+        *([f"in parentheses: {_described(compared[1])} minus {_described(compared[0])}"] if compared else []),
+        *_size_notes(metrics),
+        *shared_notes([(_run_name(name, point), _run_legend(point, shown)) for name, point in named]),
     ]
 
 
@@ -386,8 +399,13 @@ def _range(numbers: Sequence[float]) -> str:
     return f"{low:,.10g}" if low == high else f"{low:,.10g} to {high:,.10g}"
 
 
-def _run_notes(point: ResultPoint, names: Sequence[str]) -> list[str]:
-    """The notes on a run and these metrics of it, without counts and varied options."""
+def _caveats(point: ResultPoint, names: Sequence[str]) -> list[str]:
+    """What limits these metrics of a run."""
+    return [*undecided_note(point.result, names), *caveats(point.result)]
+
+
+def _run_legend(point: ResultPoint, names: Sequence[str]) -> list[str]:
+    """How a run and these metrics of it came about, without varied options."""
     result = point.result
     sampling = result.options.get("sampling")
     settings = benchmark_class(result.benchmark).settings
@@ -400,14 +418,9 @@ def _run_notes(point: ResultPoint, names: Sequence[str]) -> list[str]:
     if isinstance(sampling, Mapping):
         varied = {name.removeprefix("gen ") for name in point.values}
         options["sampling"] = {name: value for name, value in sampling.items() if name not in varied}
-    missing = []
-    if result.unanswered == result.probes:
-        missing = ["no probe has an answer, so there is no value"]
-    elif result.errors:
-        missing = [f"{result.errors:,} of {result.probes:,} probes failed and count as not right"]
     metrics = [metric for metric in result.metrics if metric.metric in names]
-    _, *notes = run_notes(replace(result, options=options, metrics=metrics))
-    return [*missing, *undecided_note(result, names), *notes]
+    shown = replace(result, options=options, metrics=metrics)
+    return [f"judged by {result.judge}", *run_legend(shown)]
 
 
 # -- The text of sweep.md: the results of a sweep as tables, then its points

@@ -30,7 +30,8 @@ from sightline.types import IntervalMethod, MetricValue, PublishedValue, Unit, i
 class Value(Struct, frozen=True):
     """A number of a run with its 95 % CI and the method of that; None if it is undefined, or has no interval.
 
-    `difference` is the distance from the number in the first half of the row; None if there is none.
+    `difference` is the distance from the number in the first half of the row; None if there is none. If
+    undecided verdicts leave the number open, `other_end` is the number if all of them were right.
     """
 
     value: float | None
@@ -39,6 +40,7 @@ class Value(Struct, frozen=True):
     unit: Unit = "percent"
     interval: IntervalMethod | None = None
     difference: float | None = None
+    other_end: float | None = None
 
 
 class PublishedCell(Struct, frozen=True):
@@ -69,9 +71,12 @@ class Column(Struct, frozen=True):
 
 
 class ReportTable(Struct, frozen=True):
-    """A title, columns, rows of cells with unrounded numbers, and the notes below the table.
+    """A title, columns, rows of cells with unrounded numbers, and what is said about them.
 
-    `lead` stands between title and table: what the table shows, in a sentence.
+    Attributes:
+        notes: What holds for these values, the worst first.
+        lead: What the table shows, in a sentence between title and table.
+        legend: What metrics, marks and methods mean, and the options of the runs.
     """
 
     title: str
@@ -79,6 +84,11 @@ class ReportTable(Struct, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     lead: str = ""
+    legend: tuple[str, ...] = ()
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        return (*self.notes, *self.legend)
 
 
 def heading(*lines: str) -> str:
@@ -101,6 +111,7 @@ def visible_table(table: ReportTable) -> ReportTable:
         ),
         tuple(visible(note).strip() for note in table.notes),
         visible(table.lead).strip(),
+        tuple(visible(note).strip() for note in table.legend),
     )
 
 
@@ -110,12 +121,15 @@ Field = tuple[Column, Callable[[_Record], Cell]]
 
 
 def build_table(
-    title: str, fields: Sequence[Field[_Record]], rows: Iterable[_Record], notes: Sequence[str]
+    title: str,
+    fields: Sequence[Field[_Record]],
+    rows: Iterable[_Record],
+    notes: Sequence[str],
+    legend: Sequence[str] = (),
 ) -> ReportTable:
     columns = tuple(column for column, _ in fields)
-    return ReportTable(
-        title, columns, tuple(tuple(cell(row) for _, cell in fields) for row in rows), tuple(notes)
-    )
+    cells = tuple(tuple(cell(row) for _, cell in fields) for row in rows)
+    return ReportTable(title, columns, cells, tuple(notes), legend=tuple(legend))
 
 
 def estimate(metric: MetricValue) -> Value:
@@ -213,6 +227,9 @@ def parts(cell: Cell, column: Column) -> tuple[str, ...]:
             return (p_value_text(value),)
         case Value(value=None):
             return ("-",)
+        case Value(other_end=float(end)):
+            ends = sorted((cell.value or 0.0, end))
+            return (" to ".join(number_text(one, cell.unit) for one in ends),)
         case Value():
             number = number_text(cell.value or 0.0, cell.unit)
             difference = cell.difference
@@ -264,7 +281,7 @@ def json_text(tables: Sequence[ReportTable]) -> str:
             "title": table.title,
             **({"lead": table.lead} if table.lead else {}),
             "rows": flat(table),
-            "notes": table.notes,
+            "notes": table.all_notes,
         }
         for table in tables
     ]
@@ -302,8 +319,18 @@ LONGEST_WORD = 30
 and pipes hold every word whole."""
 
 
-def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int | None = None) -> None:
-    """Print tables and their notes.
+MOST_NOTES = 5
+"""The notes of a table that are printed where not all are asked for."""
+
+
+def show(
+    tables: Iterable[ReportTable],
+    file: IO[str] | None = None,
+    width: int | None = None,
+    *,
+    is_brief: bool = False,
+) -> int:
+    """Print tables and their notes; returns how many notes were left out, as `is_brief` asks.
 
     A table that is too wide wraps its texts between words, then moves intervals and differences below their
     values, then is split into several. Numbers are never broken. In a terminal, the rows of a table that is
@@ -316,7 +343,11 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
     console = Console(file=file, width=width, highlight=False)
     console.width = console.width or WIDTH_OF_FILES  # COLUMNS may be 0.
     breaks = console.file.isatty()
+    left_out = 0
     for table in map(visible_table, tables):
+        notes = table.notes[:MOST_NOTES] if is_brief else table.all_notes
+        left_out += len(table.all_notes) - len(notes)
+        table = replace(table, notes=notes, legend=())
         for part in _fitted(table, console.width, breaks=breaks):
             _show_text(part.title, console, style="bold", breaks=breaks)
             if part.lead:
@@ -333,6 +364,7 @@ def show(tables: Iterable[ReportTable], file: IO[str] | None = None, width: int 
             for note in part.notes:
                 _show_text(note, console, indent=INDENT, style="dim", breaks=breaks)
             console.print()
+    return left_out
 
 
 def show_paragraphs(paragraphs: Iterable[tuple[str, int]]) -> None:

@@ -15,8 +15,11 @@ from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import needs_extra, unknown_name
 from sightline.formats.jsonl import are_named, is_run_name
 from sightline.reporting.notes import (
+    approximate_notes,
+    caveats,
     chance_notes,
     compact,
+    counts_note,
     definition_notes,
     definitions_of,
     interval_notes,
@@ -24,23 +27,28 @@ from sightline.reporting.notes import (
     label_of,
     naming_notes,
     null_notes,
+    open_end,
     place,
     published_notes,
-    run_notes,
+    run_legend,
     shared_notes,
     short_names,
     undecided_note,
+    undecided_value_notes,
+    undecided_warning,
     value_notes,
 )
 from sightline.reporting.table import (
     Cell,
     Column,
     Field,
+    PublishedCell,
     ReportTable,
     Value,
     build_table,
     cell_text,
     csv_text,
+    estimate,
     flat,
     heading,
     json_text,
@@ -57,6 +65,33 @@ MOST_ROWS = 16
 """A label with more values than this is broken down on request only."""
 
 
+def first_view(
+    results: Sequence[Result], by: str | None = None, runs: Sequence[str] = (), metrics: Sequence[str] = ()
+) -> list[ReportTable]:
+    """What a reader sees first: the leading metrics, or the named ones, with what limits them.
+
+    Values that undecided verdicts leave open are ranges, and a sentence above the table says so. Leading
+    metrics without a value are left out if others have one. Metrics corrected by humans follow.
+    """
+    _check_label(results, by)
+    shown = metrics or [
+        name
+        for benchmark in dict.fromkeys(result.benchmark for result in results)
+        for name in leading_metrics(
+            benchmark, [one.metrics for one in results if one.benchmark == benchmark], by
+        )
+    ]
+    first = _full(results, by, runs, shown)
+    return [first, *(corrected_tables(results[0]) if len(results) == 1 and by is None else [])]
+
+
+def _check_label(results: Sequence[Result], by: str | None) -> None:
+    if by is not None:
+        known = dict.fromkeys(label for result in results for label in labels(result))
+        if by not in known:
+            raise unknown_name("label", by, known)
+
+
 def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str] = ()) -> list[ReportTable]:
     """The tables of one or several results, the fullest first.
 
@@ -67,10 +102,7 @@ def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str
     Args:
         by: The name of a label, such as 'category', or None.
     """
-    if by is not None:
-        known = dict.fromkeys(label for result in results for label in labels(result))
-        if by not in known:
-            raise unknown_name("label", by, known)
+    _check_label(results, by)
     full = _full(results, by, runs)
     if by is not None or len(results) != 1:
         return [full]
@@ -84,11 +116,11 @@ def summary(results: Sequence[Result], by: str | None = None, runs: Sequence[str
         for label, values in held.items()
         if len(values) > MOST_ROWS
     ]
-    full = replace(full, notes=(*full.notes, *omitted))
+    full = replace(full, legend=(*full.legend, *omitted))
     short = [breakdown(result, label) for label, values in held.items() if len(values) <= MOST_ROWS]
     # The notes of the full table are not said again.
     own = [
-        replace(one, notes=tuple(note for note in one.notes if note not in full.notes))
+        replace(one, notes=tuple(note for note in one.notes if note not in full.all_notes))
         for one in short
         if one
     ]
@@ -128,35 +160,69 @@ _JUDGE_ERRORS = Column("text", "judge\nerrors", "judge_errors")
 
 
 class _MetricRow(Struct, frozen=True):
-    """A row: a value, and the name of its run."""
+    """A row: a value, the name of its run, and the other end of what undecided verdicts leave open."""
 
     run: str
     metric: MetricValue
     judge_errors: str
+    other_end: float | None
 
 
-def _full(results: Sequence[Result], by: str | None, runs: Sequence[str]) -> ReportTable:
+def _full(
+    results: Sequence[Result], by: str | None, runs: Sequence[str], only: Sequence[str] = ()
+) -> ReportTable:
+    """The table of all metrics, or only of some, with ranges where undecided verdicts leave values open."""
     names = run_names(results, runs)
-    lines = _lines(results, names, by)
+    chosen = _lines(results, names, by)
+    if only:
+        chosen = [line for line in chosen if line.metric.metric in only]
+    lines = [line for line in chosen if line.metric.value is not None] or chosen if only else chosen
     fields: list[Field[_MetricRow]] = [
         (Column("text", "metric", "metric"), lambda line: _metric_cell(line.metric)),
         *([(Column("text", heading(by), by), lambda line: label_of(line.metric)[1])] if by else []),
         *([(Column("text", "run", "run"), lambda line: line.run)] if len(results) > 1 else []),
-        (Column("value", "value\n95 %", ""), lambda line: value_cell(line.metric)),
+        (
+            Column("value", "value\n95 %", ""),
+            lambda line: replace(estimate(line.metric), other_end=line.other_end if only else None),
+        ),
         *size_fields(lambda line: line.metric),
         *([(_JUDGE_ERRORS, lambda line: line.judge_errors)] if any(map(judge_errors, results)) else []),
-        *_published_fields([line.metric for line in lines]),
+        *_published_fields([line.metric for line in lines], of_ranges=not only),
     ]
     named = ((run, one.model) for run, one in zip(runs, results, strict=False) if is_run_name(run))
     valued = (line.metric.metric for line in lines if line.metric.value is not None)
+    by_run = [(name, [line.metric for line in chosen if line.run == name]) for name in names]
+    runs_of = list(zip(names, results, strict=True))
     notes = [
+        *shared_notes([(name, [counts_note(result)]) for name, result in runs_of]),
+        *shared_notes([(name, caveats(result)) for name, result in runs_of]),
+        *shared_notes([(name, [*null_notes(of), *_figure_notes(of)]) for name, of in by_run]),
+        *approximate_notes(line.metric for line in lines),
         *naming_notes(named),
-        *([] if by else _leading_notes(results)),
-        *definition_notes(valued, definitions_of(results)),
-        *shared_notes([(name, _notes([one.metric for one in lines if one.run == name])) for name in names]),
-        *shared_notes([(name, run_notes(result)) for name, result in zip(names, results, strict=True)]),
     ]
-    return build_table(title_of(results, by, runs), fields, lines, notes)
+    legend = [
+        *([] if by or only else _leading_notes(results)),
+        *definition_notes(valued, definitions_of(results)),
+        *([BRACKETS] if any(line.metric.published for line in lines) else []),
+        *shared_notes([(name, undecided_value_notes(of)) for name, of in by_run]),
+        *shared_notes([(name, run_legend(result)) for name, result in runs_of]),
+    ]
+    warnings = shared_notes([(name, warnings_of(result, only)) for name, result in runs_of])
+    legend = [note for note in legend if note not in notes]
+    made = build_table(title_of(results, by, runs), fields, lines, notes, legend)
+    return replace(made, lead="; ".join(warnings))
+
+
+def warnings_of(result: Result, metrics: Sequence[str] = ()) -> list[str]:
+    """What changes how metrics are read, in a sentence each; without names, the leading ones."""
+    return undecided_warning(result, metrics or leading_metrics(result.benchmark, [result.metrics]))
+
+
+BRACKETS = "in parentheses: this run minus the published figure"
+
+
+def _figure_notes(metrics: Sequence[MetricValue]) -> list[str]:
+    return published_notes([(place(metric), value) for metric in metrics for value in metric.published or ()])
 
 
 def _metric_cell(metric: MetricValue) -> str:
@@ -187,7 +253,9 @@ def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> l
 
     runs = [
         {
-            (m.metric, m.subset): _MetricRow(name, m, judge_errors(result) if m.judge == result.judge else "")
+            (m.metric, m.subset): _MetricRow(
+                name, m, judge_errors(result) if m.judge == result.judge else "", open_end(result, m)
+            )
             for m in result.metrics
             if is_shown(m)
         }
@@ -199,20 +267,27 @@ def _lines(results: Sequence[Result], names: Sequence[str], by: str | None) -> l
     return [run[where] for where in ordered for run in runs if where in run]
 
 
-def _published_fields(metrics: Iterable[MetricValue]) -> list[Field[_MetricRow]]:
-    """A column for each row of the paper, and a second one if it prints two figures for one value."""
+def _published_fields(metrics: Iterable[MetricValue], *, of_ranges: bool) -> list[Field[_MetricRow]]:
+    """A column for each row of the paper, and a second one if it prints two figures for one value.
+
+    A figure has its difference from a value that is open only if it is shown as a value (`of_ranges`).
+    """
     tables: dict[tuple[str, int], list[str]] = {}
     for metric in metrics:
         for where, value in _numbered(metric).items():
             tables.setdefault(where, []).append(value.table)
     rows = list(dict.fromkeys(row for row, _ in tables))
     ordered = sorted(tables, key=lambda where: (rows.index(where[0]), where[1]))
-    return [_published_field(where, _tables(tables[where])) for where in ordered]
+    return [_published_field(where, _tables(tables[where]), of_ranges=of_ranges) for where in ordered]
 
 
-def _published_field(where: tuple[str, int], tables: str) -> Field[_MetricRow]:
-    column = Column("published", heading(where[0], tables), f"{where[0]} ({tables})")
-    return column, lambda line: published_cell(line.metric, _numbered(line.metric).get(where))
+def _published_field(where: tuple[str, int], tables: str, *, of_ranges: bool) -> Field[_MetricRow]:
+    def cell(line: _MetricRow) -> Cell:
+        made = published_cell(line.metric, _numbered(line.metric).get(where))
+        is_range = line.other_end is not None and not of_ranges
+        return replace(made, difference=None) if is_range and isinstance(made, PublishedCell) else made
+
+    return Column("published", heading(where[0], tables), f"{where[0]} ({tables})"), cell
 
 
 def _numbered(metric: MetricValue) -> dict[tuple[str, int], PublishedValue]:
@@ -230,12 +305,6 @@ def _tables(names: Iterable[str]) -> str:
     if len(names) == 1:
         return names[0]
     return "Tables " + ", ".join(name.removeprefix("Table ") for name in names)
-
-
-def _notes(metrics: Sequence[MetricValue]) -> list[str]:
-    values = [(place(metric), value) for metric in metrics for value in metric.published or ()]
-    brackets = ["in parentheses: this run minus the published figure"] if values else []
-    return [*published_notes(values), *brackets, *value_notes(metrics)]
 
 
 # -- The compact table of a result by one label: leading metrics with the first figures of the paper
@@ -385,7 +454,8 @@ def corrected_tables(result: Result) -> list[ReportTable]:
         (Column("count", "clusters", "clusters"), lambda one: one.judged.clusters),
         (Column("count", "to halve", "needed"), lambda one: "-" if one.needed is None else one.needed),
     ]
-    return [build_table("Corrected by humans", fields, values, _corrected_notes(result))]
+    notes, legend = _corrected_notes(result), [SAMPLED, CORRECTED, BIAS, WEIGHT, NARROWED, NEEDED]
+    return [build_table("Corrected by humans", fields, values, notes, legend)]
 
 
 def _corrected_notes(result: Result) -> list[str]:
@@ -396,12 +466,6 @@ def _corrected_notes(result: Result) -> list[str]:
     left_out = [f"{counted(partly, 'cluster')} with some labels only: left out"] if partly else []
     return [
         f"{read} read all clusters, {humans} a part of them",
-        SAMPLED,
-        CORRECTED,
-        BIAS,
-        WEIGHT,
-        NARROWED,
-        NEEDED,
         *left_out,
         *undecided_note(result, {value.metric for value in values}),
         *null_notes(part for value in values for part in (value.human, value.corrected, value.bias)),
@@ -439,13 +503,13 @@ def overview(title: str, results: Sequence[Result]) -> ReportTable:
         (Column("count", "n", "n"), lambda line: n_cell(next(iter(line[1].values())))),
     ]
     metrics = [metric for result in results for metric in result.metrics]
-    notes = [
+    notes = shared_notes([(f"{one.benchmark}:{one.setting}, {one.model}", one.notes) for one in results])
+    legend = [
         *definition_notes((metric.metric for metric in metrics), definitions_of(results)),
-        *shared_notes([(f"{one.benchmark}:{one.setting}, {one.model}", one.notes) for one in results]),
         *shared_notes(list(chance.items())),
         *interval_notes(metrics),
     ]
-    return build_table(title, fields, values.items(), notes)
+    return build_table(title, fields, values.items(), notes, legend)
 
 
 # -- Report tables in Markdown, and the report of a results folder
@@ -474,7 +538,7 @@ def _section(table: ReportTable) -> str:
         for row in table.rows
     ]
     marks = ["---" if column.kind == "text" else "---:" for column in table.columns]
-    notes = "\n".join(f"- {for_markdown(note)}" for note in table.notes)
+    notes = "\n".join(f"- {for_markdown(note)}" for note in table.all_notes)
     blocks = [f"## {for_markdown(table.title)}", for_markdown(table.lead), _grid(heads, marks, rows), notes]
     return "\n\n".join(block for block in blocks if block)
 
@@ -515,7 +579,7 @@ def _text_lines(table: ReportTable) -> list[str]:
         )
         for row in table.rows
     ]
-    notes = [f"<li>{for_html(note)}</li>" for note in table.notes]
+    notes = [f"<li>{for_html(note)}</li>" for note in table.all_notes]
     return [
         *([f"<p>{for_html(table.lead)}</p>"] if table.lead else []),
         "<table>",
@@ -570,7 +634,7 @@ def _table(table: ReportTable) -> str:
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
-        *(f"% {for_latex(note)}" for note in table.notes),
+        *(f"% {for_latex(note)}" for note in table.all_notes),
     ]
     return "\n".join(lines) + "\n"
 

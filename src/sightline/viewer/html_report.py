@@ -16,7 +16,7 @@ from sightline.errors import UserError
 from sightline.formats.files import AtomicFile
 from sightline.formats.jsonl import are_named
 from sightline.reporting.notes import compact, judge_errors, run_notes, shared_notes, short_names
-from sightline.reporting.tables import leading_metrics, run_names
+from sightline.reporting.tables import leading_metrics, run_names, warnings_of
 from sightline.types import MetricValue, Result
 from sightline.viewer.comparison_view import ComparisonView, change_list, comparison_view
 from sightline.viewer.environment import (
@@ -219,6 +219,7 @@ class ReportPart(Struct, frozen=True):
     heading: str
     lede: str
     stats: tuple[Stat, ...]
+    warnings: tuple[str, ...]
     table: ResultTable | None
     table_title: str
     sections: tuple[SectionView, ...]
@@ -261,6 +262,7 @@ def _report_part(content: PartContent) -> ReportPart:
         heading=f"{_short_title(runs[0].result)}, {task}",
         lede=_result_line(runs),
         stats=tuple(stats(runs[0])) if len(runs) == 1 else (),
+        warnings=tuple(shared_notes([(run.name, warnings_of(run.result)) for run in runs])),
         table=table if compared or len(runs) > 1 else None,
         table_title="Result beside published values" if compared else "Results",
         sections=tuple(section_views(runs)),

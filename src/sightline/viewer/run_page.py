@@ -14,6 +14,7 @@ from starlette.responses import Response
 from sightline.benchmarks.registry import benchmark_class
 from sightline.evaluation.runs import RunLine, read_stored_run, select_runs
 from sightline.reporting.notes import run_notes, value_notes
+from sightline.reporting.tables import warnings_of
 from sightline.types import MetricValue, Result, VerdictName
 from sightline.viewer.groups_page import Card, cards
 from sightline.viewer.index_types import Facets, RunSummary
@@ -68,8 +69,9 @@ def metrics_json(viewer: Viewer, request: Request) -> Response:
 
 
 class _Counted(Struct, frozen=True):
-    """What the page shows of the result."""
+    """What the page shows of the result; `warnings` change how the leading metrics are read."""
 
+    warnings: Sequence[str]
     stats: Sequence[object]
     table: object
     sections: Sequence[object]
@@ -83,6 +85,7 @@ def _counted(viewer: Viewer, summary: RunSummary, result: Result) -> _Counted:
     index = viewer.index.open(summary.run)
     named = NamedResult(run_name(summary.line), result, index.count)
     return _Counted(
+        warnings=warnings_of(result),
         stats=stats(named),
         table=result_table([named]),
         sections=section_views([named]),
