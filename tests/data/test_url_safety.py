@@ -260,7 +260,7 @@ def test_a_connection_goes_to_the_checked_address_without_a_second_lookup(
     (lost,) = settled(["http://rebinding.test/a.png"], tmp_path).missing.values()
     assert reached == [("93.184.215.14", 80)]
     assert named["rebinding.test"] == ["127.0.0.1"]
-    assert (lost.reason, lost.detail) == ("no connection", "not in a test")
+    assert (lost.reason, lost.detail) == ("connection failed", "OSError: not in a test")
 
 
 def test_a_name_that_becomes_private_is_refused(

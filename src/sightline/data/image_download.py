@@ -1,9 +1,9 @@
 """Downloads the images that a data set names by URL: a few at a time, each once, every failure recorded.
 
-An image gets its final name only when it is complete and was decoded to its last pixel. During the download
-the folder's journal records each finished image. At the end `image_manifest.json` lists every image with its
-SHA-256, and every URL that failed with the reason. After a kill the same call continues: unchanged images are
-not requested again, and partial downloads start anew.
+An image gets its final name only when it is complete and was decoded to its last pixel. At the end
+`image_manifest.json` lists every image with its SHA-256, and every URL that failed with the reason. After a
+kill the same call continues: images with their final name are not requested again, and partial downloads
+start anew.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -27,7 +27,7 @@ from sightline.data.archives import write_error
 from sightline.data.image_fetcher import DownloadError, FetchLimits, ImageFetcher
 from sightline.errors import UserError
 from sightline.formats.files import changed_files, read_bytes, text_digest, write_atomically
-from sightline.formats.journal import FinishedSource, Journal
+from sightline.formats.journal import Journal
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import Advance, progress
@@ -65,6 +65,7 @@ def download_images(
     """
     with (
         warnings.catch_warnings(),
+        # Its lock: one process at a time downloads into a folder.
         Journal(folder, "--to") as journal,
         # One thread, so that only one image at a time is decoded in memory.
         ThreadPoolExecutor(1) as decoder,
@@ -98,8 +99,7 @@ class _Downloads:
     ) -> None:
         self._requested, self._folder, self._copy_from = requested, folders.data, folders.copy_from
         self._journal, self._decoder = journal, decoder
-        begin_journal(journal)
-        self._recorded = read_image_manifest(self._folder, journal)
+        self._recorded = read_image_manifest(self._folder)
         self._missing = dict(refused_paths(requested))
         self._paths = {url: path for url, path in requested.items() if url not in self._missing}
         remove_partial_files(self._folder / path for path in self._paths.values())
@@ -116,10 +116,8 @@ class _Downloads:
         """Process all remaining URLs, a few at a time. Raises EnvironmentFailedError if the disk fails."""
         urls = iter([url for url in self._paths if url not in self._stored])
         try:
-            async with (
-                ImageFetcher(limits, allow_private=allow_private) as fetcher,
-                asyncio.TaskGroup() as tasks,
-            ):
+            fetcher = ImageFetcher(limits, allow_private=allow_private)
+            async with aclosing(fetcher), asyncio.TaskGroup() as tasks:
                 for _ in range(limits.concurrency):
                     tasks.create_task(self._process(urls, fetcher, advance))
         except ExceptionGroup as group:
@@ -147,12 +145,9 @@ class _Downloads:
         for url in urls:
             path = self._paths[url]
             try:
-                image = StoredImage(path, await self._obtain(url, path, fetcher))
+                self._stored[url] = StoredImage(path, await self._obtain(url, path, fetcher))
             except DownloadError as error:
                 self._missing[url] = MissingImage(path, error.reason, error.detail)
-            else:
-                add_to_journal(self._journal, url, image)
-                self._stored[url] = image
             advance(1)
 
     async def _obtain(self, url: str, path: str, fetcher: ImageFetcher) -> str:
@@ -283,7 +278,6 @@ def _name_errors(path: Path) -> Iterator[None]:
 # -- `image_manifest.json`: which images of a data folder were downloaded from which URL, and which failed
 
 IMAGE_MANIFEST = "image_manifest.json"
-_HEADER = {"kind": "images by url"}
 
 
 class StoredImage(Struct, frozen=True):
@@ -309,30 +303,12 @@ class ImageManifest(Struct, frozen=True):
     schema: int = 1
 
 
-def begin_journal(journal: Journal) -> None:
-    """Start a journal of image downloads, unless a killed process left one to continue."""
-    if journal.header() != _HEADER:
-        journal.begin(_HEADER)
-
-
-def add_to_journal(journal: Journal, url: str, image: StoredImage) -> None:
-    """Record an image on disk at once, so that a kill does not lose it."""
-    journal.add([FinishedSource(url, "", files={image.path: image.sha256})])
-
-
-def read_image_manifest(folder: Path, journal: Journal) -> ImageManifest:
-    """Read the manifest, with the entries that a killed process left in the journal."""
-    path, manifest = folder / IMAGE_MANIFEST, ImageManifest()
-    if path.is_file():
-        expected = "the file as `data pull` wrote it, or no file: the images are then checked again"
-        manifest = decode_json(read_bytes(path), ImageManifest, path, "an image manifest", expected=expected)
-    recorded = {
-        url: StoredImage(name, digest)
-        for url, done in journal.read().items()
-        for name, digest in done.files.items()
-    }
-    missing = {url: image for url, image in manifest.missing.items() if url not in recorded}
-    return ImageManifest({**manifest.images, **recorded}, missing)
+def read_image_manifest(folder: Path) -> ImageManifest:
+    path = folder / IMAGE_MANIFEST
+    if not path.is_file():
+        return ImageManifest()
+    expected = "the file as `data pull` wrote it, or no file: the images are then checked again"
+    return decode_json(read_bytes(path), ImageManifest, path, "an image manifest", expected=expected)
 
 
 def unchanged_images(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 from aiohttp.abc import ResolveResult
@@ -19,11 +17,11 @@ from aiohttp.resolver import ThreadedResolver
 from msgspec import Struct, field
 from yarl import URL
 
-import sightline
 from sightline.errors import visible
 from sightline.formats.files import AtomicFile
 from sightline.images import MAX_BYTES
 from sightline.models.chat import seconds_until
+from sightline.models.http_client import CallError, HTTPClient, NoAnswerError, Timeouts
 
 # -- Limits the load on each host: a few requests at a time, pauses after failures, and a stop after many
 
@@ -89,15 +87,14 @@ PIECE = 64 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)
 _RETRYABLE = (408, 425, 429, 500, 502, 503, 504)
 """HTTP statuses of temporary failures."""
-_LEAST_SECONDS = 0.001
+_HEADERS = {"Accept": "image/*"}
 
 
 class FetchLimits(Struct, frozen=True):
     """Limits on image downloads, in seconds, bytes and counts.
 
-    `read` is the longest wait for data, `total` the longest time of all requests for one image, with its
-    redirects and further attempts. Pauses between them do not count.
-    `attempts` counts per image; `concurrency` is the number of images at a time, over all hosts.
+    `read` is the longest wait for data, `total` the longest time of one request. `attempts` counts per image,
+    `concurrency` is the number of images at a time, over all hosts.
     """
 
     connect: float = 15.0
@@ -114,64 +111,51 @@ class ImageFetcher:
     """Fetches images by URL, without the environment's proxies: they resolve names without any check."""
 
     def __init__(self, limits: FetchLimits, *, allow_private: bool) -> None:
-        self._limits, self._allow_private = limits, allow_private
+        self._limits = limits
+        # Images are compressed already. A response that is compressed all the same is not unpacked.
+        self._client = HTTPClient(
+            "",
+            None,
+            Timeouts(limits.total, limits.connect, limits.read),
+            connector=safe_connector(allow_private=allow_private),
+            decompress=False,
+        )
         self._throttles: dict[str, HostThrottle] = {}
 
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=safe_connector(allow_private=self._allow_private),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={
-                "User-Agent": f"sightline/{sightline.__version__}",
-                "Accept": "image/*",
-                # Images are compressed already. A response that is compressed all the same is not unpacked.
-                "Accept-Encoding": "identity",
-            },
-            auto_decompress=False,
-        )
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._session.close()
+    async def aclose(self) -> None:
+        await self._client.aclose()
 
     async def fetch(self, url: str, path: Path) -> str:
-        """Fetch a URL into a file, completely or not at all."""
-        clock = _Clock(self._limits.total)
+        """Fetch a URL into a file, completely or not at all; returns the media type that the server names."""
         for left in reversed(range(self._limits.attempts)):
             try:
-                return await self._follow(parse_url(url), path, clock)
+                return await self._follow(parse_url(url), path)
             except DownloadError as error:
-                if not (error.retryable and left) or clock.is_over:
+                if not (error.retryable and left):
                     raise
         raise ValueError("no attempt is allowed")
 
-    async def _follow(self, target: URL, path: Path, clock: _Clock) -> str:
+    async def _follow(self, target: URL, path: Path) -> str:
         """Request a URL and follow its redirects; the host of each redirect is throttled too."""
         for _ in range(self._limits.redirects + 1):
             host = target.host or ""
             throttle = self._throttles.setdefault(host, HostThrottle(host, self._limits.host))
             async with throttle.slot():
-                with clock.running():
-                    result = await self._request(throttle, target, path, clock.seconds)
+                result = await self._request(throttle, target, path)
             if isinstance(result, str):
                 return result
             target = result
         raise DownloadError("too many redirects", f"more than {self._limits.redirects}, the last to {target}")
 
-    async def _request(self, throttle: HostThrottle, target: URL, path: Path, seconds: float) -> URL | str:
+    async def _request(self, throttle: HostThrottle, target: URL, path: Path) -> URL | str:
         """Send one request: returns the target of a redirect, or the media type of the file at `path`."""
-        timeout = aiohttp.ClientTimeout(
-            total=seconds, sock_connect=self._limits.connect, sock_read=self._limits.read
-        )
         try:
-            async with self._session.get(target, allow_redirects=False, timeout=timeout) as response:
+            async with self._client.request("GET", str(target), headers=_HEADERS) as response:
                 result = await self._read(target, response, path)
         except DownloadError as error:
             failure = error
-        except (aiohttp.ClientError, OSError) as error:
-            failure = self._connection_failure(error)
+        except CallError as error:
+            failure = _failure(error)
         else:
             throttle.record_success()
             return result
@@ -212,48 +196,12 @@ class ImageFetcher:
                     raise DownloadError("too large", f"more than {self._limits.bytes:,} bytes")
                 file.write(piece)
 
-    def _connection_failure(self, error: Exception) -> DownloadError:
-        """Translate an error of the HTTP client."""
-        # Certificate errors lack the attribute that other connection errors have.
-        cause = getattr(error, "os_error", error)
-        if isinstance(cause, RefusedAddressError):
-            return DownloadError("URL refused", str(cause))
-        if isinstance(error, aiohttp.InvalidURL):
-            return DownloadError("URL refused", f"this is not a URL: {error}")
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return DownloadError(
-                "timed out", f"no connection within {self._limits.connect:g} s", retryable=True
-            )
-        if isinstance(error, aiohttp.SocketTimeoutError):
-            return DownloadError("timed out", f"no data for {self._limits.read:g} s", retryable=True)
-        if isinstance(error, TimeoutError):
-            return DownloadError("timed out", f"not complete within {self._limits.total:g} s", retryable=True)
-        if isinstance(error, aiohttp.ClientSSLError):
-            return DownloadError("no connection", f"untrusted certificate: {cause}")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return DownloadError("no connection", str(cause), retryable=True)
-        if isinstance(error, aiohttp.ClientResponseError):
-            return DownloadError("invalid HTTP", error.message.partition("\n")[0])
-        return DownloadError("connection broken", str(error) or type(error).__name__, retryable=True)
 
-
-class _Clock:
-    """The seconds that are left for one image's requests, never 0: aiohttp takes 0 for no limit."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    @property
-    def is_over(self) -> bool:
-        return self.seconds <= _LEAST_SECONDS
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds = max(_LEAST_SECONDS, self.seconds - (time.monotonic() - began))
+def _failure(error: CallError) -> DownloadError:
+    if isinstance(error.cause, RefusedAddressError | aiohttp.InvalidURL):
+        return DownloadError("URL refused", str(error.cause))
+    reason = "timed out" if isinstance(error, NoAnswerError) else "connection failed"
+    return DownloadError(reason, str(error), retryable=True)
 
 
 # -- Restricts which URLs are downloaded: http and https, and public hosts unless private ones are allowed

@@ -52,12 +52,12 @@ class Reply(Struct, frozen=True):
 class CallError(Exception):
     """A call has no reply: no connection, a connection that was lost, or a reply that is no HTTP.
 
-    Another call may succeed. `errno` is the number of the system's error, if one is the cause.
+    Another call may succeed. `cause` is the error of the system or of aiohttp, if there is one.
     """
 
-    def __init__(self, message: str, errno: int | None = None) -> None:
+    def __init__(self, message: str, cause: Exception | None = None) -> None:
         super().__init__(message)
-        self.errno = errno
+        self.cause = cause
 
 
 class NoAnswerError(CallError):
@@ -77,6 +77,7 @@ class HTTPClient:
         timeouts: Timeouts,
         *,
         proxy: str | None = None,
+        connector: aiohttp.BaseConnector | None = None,
         decompress: bool = True,
     ) -> None:
         """Open a client; nothing is sent, and no connection is made.
@@ -84,6 +85,7 @@ class HTTPClient:
         Args:
             key: The key that goes with each call; None for none.
             proxy: URL of a proxy; None for none.
+            connector: Makes the connections; None for one that connects to every host.
             decompress: Whether bodies of replies are decompressed.
         """
         import aiohttp
@@ -106,7 +108,8 @@ class HTTPClient:
         self._address = address
         self._timeouts = timeouts
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=connector
+            or aiohttp.TCPConnector(
                 limit=0,
                 keepalive_timeout=IDLE_SECONDS,
                 # A host's addresses are tried one by one: else, a cancelled call can leave a socket open.
@@ -214,4 +217,4 @@ def _broken(error: Exception) -> CallError:
     where = "no connection to the proxy: " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
     cause = getattr(error, "os_error", getattr(error, "certificate_error", error))
     text = f"{where}{type(cause).__name__}: {cause}".rstrip(": ")
-    return CallError(text, getattr(error, "errno", None))
+    return CallError(text, cause)

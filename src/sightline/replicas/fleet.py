@@ -559,4 +559,4 @@ async def is_healthy(address: str) -> bool:
         async with aclosing(HTTPClient(address, None, Timeouts(HEALTH_SECONDS, HEALTH_SECONDS))) as client:
             return (await client.call("/health")).status == 200
     except CallError as error:
-        return error.errno in (errno.EMFILE, errno.ENFILE)
+        return isinstance(error.cause, OSError) and error.cause.errno in (errno.EMFILE, errno.ENFILE)
