@@ -189,6 +189,7 @@ def test_two_runs_are_compared_and_lead_to_the_groups_behind_each_number(client:
     counts = [int(count) for count in re.findall(r'<b class="num">(\d+)</b>', page)]
     assert sum(counts) == 30
     gained = counts[2]
+    assert re.findall(r'<p class="lede">([^<]*)', page)
     page = shown(client, "/compare?run=1&run=2&show=gained")
     assert f"{min(gained, 10)} of {gained}" in page
     assert page.count('<article class="pairrow') == min(gained, 10)

@@ -54,7 +54,7 @@ from sightline.reporting.table import (
 from sightline.reporting.tables import leading_metrics
 from sightline.scoring.similarity import similarity_warning
 from sightline.text import counted
-from sightline.types import MetricValue, PublishedValue, Result
+from sightline.types import Better, MetricValue, PublishedValue, Result
 
 NOTE = (
     "runs: means over the groups that have a value in both runs; each group counts once, so that groups of"
@@ -171,17 +171,30 @@ def comparison_table(
     for key, side in (("first run", base), ("second run", other)) if full else ():
         fields.append((Column("text", key, key), partial(_run_names, side)))
     made = build_table(comparison.task, fields, rows, notes, legend)
-    return replace(made, lead=verdict(comparison, rows[0], significances)) if rows else made
+    if not rows:
+        return made
+    first = rows[0]
+    where = (first.metric, first.subset)
+    names = (", ".join(base.runs), ", ".join(other.runs))
+    better = comparison.definitions[first.metric].better
+    return replace(made, lead=verdict(first, significances.get(where), better, names, bounds.get(where)))
 
 
 def verdict(
-    comparison: Comparison, row: MetricValue, significances: Mapping[MetricSubset, Significance]
+    row: MetricValue,
+    test: Significance | None,
+    better: Better,
+    names: tuple[str, str],
+    if_decided: tuple[float, float] | None,
 ) -> str:
     """What a difference shows, in a sentence: which side is ahead, or what these groups could have shown.
 
     '' where it was not tested.
+
+    Args:
+        names: What the reader calls the base and the other side.
+        if_decided: The lowest and the highest difference that undecided verdicts allow.
     """
-    test = significances.get((row.metric, row.subset))
     if row.value is None or test is None or test.holm is None:
         return ""
     size = number_text(abs(row.value))
@@ -192,15 +205,12 @@ def verdict(
         power = (
             f"; {groups} detect {number_text(seen)}{unit} with a power of 80 %" if seen is not None else ""
         )
-        return f"no difference of {place(row)} is shown{power}"
-    higher, lower = reversed(comparison.sides) if row.value > 0 else comparison.sides
-    better = comparison.definitions[row.metric].better
+        return f"No difference of {place(row)} is shown{power}"
+    higher, lower = reversed(names) if row.value > 0 else names
     ahead, behind = (lower, higher) if better == "lower" else (higher, lower)
     word = "differs from" if better == "neither" else "is ahead of"
-    first, second = (", ".join(side.runs) for side in (ahead, behind))
-    said = f"{first} {word} {second} by {size}{unit} of {place(row)} ({groups})"
-    bounds = comparison.undecided_bounds.get((row.metric, row.subset))
-    reversible = bounds is not None and bounds[0] <= 0 <= bounds[1] and bounds[0] != bounds[1]
+    said = f"{ahead} {word} {behind} by {size}{unit} of {place(row)} ({groups})"
+    reversible = if_decided is not None and if_decided[0] <= 0 <= if_decided[1] != if_decided[0]
     return f"{said}; undecided verdicts could turn it" if reversible else said
 
 

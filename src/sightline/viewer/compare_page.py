@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sightline.reporting.tables import leading_metrics
 from sightline.viewer.addresses import number_of, read_number, read_word
 from sightline.viewer.comparison_view import changed_group_view, comparison_view
 from sightline.viewer.index_types import ChangeList, RunComparison, RunSummary
@@ -63,9 +62,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
     after = number_of(request, "after")
     page = compared.page(shown, after=after, limit=PAGE)
     images = shown_images(viewer, base.run, small=True)
-    results = [one.result.metrics for one in (base, other) if one.result is not None]
-    leading = leading_metrics(_benchmark(base), results)
-    view = comparison_view(comparison, names, shown=leading, by=request.query_params.get("metric", ""))
+    view = comparison_view(comparison, names, by=request.query_params.get("metric", ""))
     fixed = {"with": other.run, "metric": view.metric}
     return viewer.page(
         "compare_page.html",

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from sightline.metrics.flips import Change, ChangeCounts
+from sightline.reporting.comparison import verdict
 from sightline.reporting.notes import label_of
 from sightline.reporting.table import LEAST_P_VALUE
 from sightline.types import MetricValue, Outcome, VerdictName
@@ -98,10 +99,14 @@ class ChangeList(Struct, frozen=True):
 
 
 class ComparisonView(Struct, frozen=True):
-    """Two runs, A and B, on the groups that both hold; `metric` is the one that is shown by label."""
+    """Two runs, A and B, on the groups that both hold; `metric` is the one that is shown by label.
+
+    `lead` is what the first difference shows, in a sentence; '' without a test.
+    """
 
     a: str
     b: str
+    lead: str
     counts: ChangeCounts
     unit: Literal["Groups", "Answers"]
     metrics: tuple[DifferenceRow, ...]
@@ -130,7 +135,6 @@ def comparison_view(
     names: tuple[str, str],
     lists: Sequence[ChangeList] = (),
     *,
-    shown: Sequence[str] = (),
     by: str = "",
 ) -> ComparisonView:
     """Arrange a comparison for a page; `by` is the metric by label, if it is shown, else the first one."""
@@ -138,11 +142,12 @@ def comparison_view(
     changes = dict(comparison.by_label)
     overall = [one for one in comparison.metrics if one.difference.subset == "all"]
     by_name = {one.difference.metric: one for one in overall}
-    wanted = [by_name[name] for name in shown if name in by_name] or overall
+    wanted = [by_name[name] for name in comparison.leading if name in by_name] or overall
     names_shown = [one.difference.metric for one in wanted]
     metric = by if by in names_shown else next(iter(names_shown), "")
     return ComparisonView(
         *names,
+        _lead(wanted[0], names) if wanted else "",
         counts,
         "Groups" if counts.unit == "groups" else "Answers",
         tuple(_row(one, one.difference.metric, difference_scale([])) for one in wanted),
@@ -152,6 +157,10 @@ def comparison_view(
         tuple(lists),
         metric,
     )
+
+
+def _lead(one: ComparedMetric, names: tuple[str, str]) -> str:
+    return verdict(one.difference, one.test, one.better, names, one.if_decided)
 
 
 def change_list(change: Change, page: ChangePage, shown: ImageSource) -> ChangeList:
@@ -211,7 +220,7 @@ def _row(
     counts = (changes or {}).get(one.difference.subset)
     plot = PlotCell(scale, tuple(measured(one.difference)), one.difference.unit)
     gained, lost = (counts.gained, counts.lost) if counts else (None, None)
-    p = _p_text(one.p)
+    p = _p_text(one.test.holm if one.test else None)
     return DifferenceRow(
         name, one.base, one.other, one.difference, p, plot, gained, lost, _changed_by_undecided(one)
     )

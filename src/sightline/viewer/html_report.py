@@ -16,7 +16,7 @@ from sightline.errors import UserError
 from sightline.formats.files import AtomicFile
 from sightline.formats.jsonl import are_named
 from sightline.reporting.notes import compact, judge_errors, run_notes, shared_notes, short_names
-from sightline.reporting.tables import leading_metrics, run_names, warnings_of
+from sightline.reporting.tables import run_names, warnings_of
 from sightline.types import MetricValue, Result
 from sightline.viewer.comparison_view import ComparisonView, change_list, comparison_view
 from sightline.viewer.environment import (
@@ -157,10 +157,7 @@ def _comparison(
     """The comparison of two runs, with some of the groups that became right or wrong."""
     most = (groups + CHANGED_SHARE - 1) // CHANGED_SHARE
     lists = [change_list(change, compared.page(change, limit=most), shown) for change in CHANGES if most]
-    metrics = [base.result.metrics, other.result.metrics]
-    return comparison_view(
-        compared.summary, names, lists, shown=leading_metrics(base.result.benchmark, metrics)
-    )
+    return comparison_view(compared.summary, names, lists)
 
 
 def _most_informative(index: RunIndex, name: str, groups: int, shown: ImageSource) -> GroupList:
@@ -217,6 +214,7 @@ class ReportPart(Struct, frozen=True):
 
     task: str
     heading: str
+    leads: tuple[str, ...]
     lede: str
     stats: tuple[Stat, ...]
     warnings: tuple[str, ...]
@@ -260,6 +258,7 @@ def _report_part(content: PartContent) -> ReportPart:
     return ReportPart(
         task=task,
         heading=f"{_short_title(runs[0].result)}, {task}",
+        leads=tuple(one.lead for one in content.comparisons if one.lead),
         lede=_result_line(runs),
         stats=tuple(stats(runs[0])) if len(runs) == 1 else (),
         warnings=tuple(shared_notes([(run.name, warnings_of(run.result)) for run in runs])),
@@ -287,7 +286,8 @@ def _title(parts: Sequence[PartContent]) -> str:
 def _lede(parts: Sequence[PartContent], made: Sequence[ReportPart]) -> tuple[str, ...]:
     if len(parts) > 1:
         return (f"{sum(len(part.runs) for part in parts)} runs of {len(parts)} benchmarks and settings.",)
-    return (f"{benchmark_class(parts[0].runs[0].result.benchmark).title}.", made[0].lede)
+    benchmark = benchmark_class(parts[0].runs[0].result.benchmark)
+    return (*(f"{lead}." for lead in made[0].leads), f"{benchmark.title}.", made[0].lede)
 
 
 def _result_line(runs: Sequence[NamedResult]) -> str:

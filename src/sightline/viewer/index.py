@@ -21,7 +21,8 @@ from sightline.evaluation.runs import RunLine, list_runs, name_or_number, read_r
 from sightline.evaluation.spec import Decide
 from sightline.metrics.flips import LISTS, ChangeCounter, GroupChange, answer_changes, count_changes
 from sightline.metrics.significance import Comparison, MetricSubset
-from sightline.reporting.comparison import comparison_notes
+from sightline.reporting.comparison import compared_metrics, comparison_notes, rows_of
+from sightline.reporting.notes import label_of
 from sightline.store.store import Store
 from sightline.types import Group, subset_name
 from sightline.viewer.index_entry import index_key, is_current, read_lines
@@ -221,12 +222,14 @@ def _compare(
         for label in _labels(pair.other):
             by_label[label].add(change)
     lists = Counter(one.list for one in listed)
+    leading = compared_metrics((), comparison, None)
     summary = RunComparison(
         base=runs[0],
         other=runs[1],
         counts=count_changes(comparison.answers),
         lists={name: lists[name] for name in LISTED},
-        metrics=list(_metrics(comparison)),
+        leading=leading,
+        metrics=list(_metrics(comparison, leading)),
         by_label=[(label, counter.counts()) for label, counter in by_label.items()],
         groups=len(pairs),
         notes=comparison_notes(comparison),
@@ -250,22 +253,29 @@ def _labels(group: Group) -> Iterator[str]:
             yield subset_name(name, one)
 
 
-def _metrics(comparison: Comparison) -> Iterator[ComparedMetric]:
+def _metrics(comparison: Comparison, leading: Sequence[str]) -> Iterator[ComparedMetric]:
+    """The differences, each with its test as in the table of `sightline compare` that has it."""
     values = [
         {(value.metric, value.subset): value for value in side}
         for side in (comparison.base, comparison.other)
     ]
-    leading = find_benchmark(comparison.benchmark).leading_metrics
-    tested = significance_of(
-        comparison,
-        [one for one in comparison.differences if one.subset == "all" or one.metric in leading],
-    )
+    tested = significance_of(comparison, rows_of(comparison, leading, None))
+    for name in leading:
+        labels = {label_of(one)[0] for one in comparison.differences if one.metric == name} - {""}
+        for label in labels:
+            tests = significance_of(comparison, rows_of(comparison, [name], label))
+            tested = tests | tested
     for difference in comparison.differences:
         place: MetricSubset = (difference.metric, difference.subset)
         if all(place in side for side in values):
-            p = tested[place].p if place in tested else None
-            if_decided = comparison.undecided_bounds.get(place)
-            yield ComparedMetric(values[0][place], values[1][place], difference, p, if_decided)
+            yield ComparedMetric(
+                values[0][place],
+                values[1][place],
+                difference,
+                comparison.definitions[difference.metric].better,
+                tested.get(place),
+                comparison.undecided_bounds.get(place),
+            )
 
 
 # -- Indexing a run before a command shows its groups, with progress

@@ -10,7 +10,8 @@ from msgspec import Struct
 from sightline.errors import UserError
 from sightline.evaluation.runs import RunLine
 from sightline.metrics.flips import Change, ChangeCounts
-from sightline.types import MetricValue, Outcome, Result, Verdict, VerdictName
+from sightline.metrics.significance import Significance
+from sightline.types import Better, MetricValue, Outcome, Result, Verdict, VerdictName
 
 RightShare = Literal["all", "some", "none", "undecided", "unscored"]
 """Whether all, some or none of the answers of a group are right; `undecided` if that depends on an undecided
@@ -213,7 +214,7 @@ class ComparedMetric(Struct, frozen=True):
     """A metric of two runs over the groups that both hold.
 
     Attributes:
-        p: The p-value of the difference; None without a test.
+        test: The test of the difference, corrected for the rows of the table that shows it; None without one.
         if_decided: The lowest and the highest difference that undecided verdicts allow; None if the metric
             uses no undecided verdict.
     """
@@ -221,15 +222,17 @@ class ComparedMetric(Struct, frozen=True):
     base: MetricValue
     other: MetricValue
     difference: MetricValue
-    p: float | None = None
+    better: Better
+    test: Significance | None = None
     if_decided: tuple[float, float] | None = None
 
 
 class RunComparison(Struct, frozen=True):
-    """A comparison of two runs."""
+    """A comparison of two runs; `leading` are the metrics that are shown first."""
 
     base: int
     other: int
+    leading: Sequence[str]
     counts: Sequence[ChangeCounts]
     lists: Mapping[ChangeList, int]
     metrics: Sequence[ComparedMetric]

@@ -8,6 +8,7 @@ import pytest
 from tests.viewer.index.conftest import RunGroups
 
 from sightline.evaluation.compare import compare_runs
+from sightline.evaluation.reports import compare_words
 from sightline.metrics.flips import LISTS, GroupChange, count_changes, group_changes
 from sightline.reporting.comparison import comparison_notes
 from sightline.store.store import Store
@@ -38,6 +39,21 @@ def test_the_numbers_are_those_of_compare(index: OutcomeIndex, store: Store) -> 
     bounds = {(one.difference.metric, one.difference.subset): one.if_decided for one in found.metrics}
     assert {place: known for place, known in bounds.items() if known} == expected.undecided_bounds
     assert list(found.notes) == comparison_notes(expected)
+
+
+@pytest.mark.slow
+def test_the_tests_are_those_of_the_table_of_the_command(index: OutcomeIndex, store_url: str) -> None:
+    found = {
+        (one.difference.metric, one.difference.subset): one.test for one in compared(index).summary.metrics
+    }
+    printed = compare_words(["1"], ["2"], store_url)
+    assert compared(index).summary.leading == [row.metric for row in printed.rows]
+    assert {place: found[place] for place in printed.tests} == printed.tests
+    leading = printed.rows[0].metric
+    by_label = compare_words(["1"], ["2"], store_url, metrics=[leading], by="colour")
+    below = {place: test for place, test in by_label.tests.items() if place[1] != "all"}
+    assert below
+    assert {place: found[place] for place in below} == below
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from sightline.benchmarks.base import (
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.metrics.agreement import WITH_HUMANS
 from sightline.metrics.flips import ChangeCounts
+from sightline.metrics.significance import Significance
 from sightline.types import MetricValue
 from sightline.viewer.comparison_view import ChangeList, changed_group_view, comparison_view
 from sightline.viewer.environment import number
@@ -208,24 +209,29 @@ def test_hostile_names_in_a_result_stay_texts(codis: Make) -> None:
     assert "\u202e" not in page
 
 
+TEST = Significance(p=0.095, t=None, mcnemar=None, detectable=7.5, holm=0.19)
+
+
 def test_a_comparison_shows_changes_differences_and_both_responses(codis: Make) -> None:
     base, other = codis(), codis()
     counts = ChangeCounts("groups", 353, 96, 52, 39, 166, 0, 0, 10, 353)
     metrics = [
-        ComparedMetric(one, two, replace(one, value=3.7, low=-1.8, high=9.1, unit="points"), 0.19)
+        ComparedMetric(one, two, replace(one, value=3.7, low=-1.8, high=9.1, unit="points"), "higher", TEST)
         for one, two in zip(base.metrics, other.metrics, strict=True)
         if one.metric == "acc_p"
     ]
     changed = ChangedGroup("lost", PAIR, PAIR)
     lists = [ChangeList("Lost in B", 39, (changed_group_view(changed, shown),))]
     comparison = RunComparison(
-        1, 2, [counts], {}, metrics, [("category=Attributes", counts)], 353, ["judged by rules"]
+        1, 2, ["acc_p"], [counts], {}, metrics, [("category=Attributes", counts)], 353, ["judged by rules"]
     )
     view = comparison_view(comparison, ("mini", "other"), lists)
     page = page_of(PartContent((NamedResult("mini", base),), comparisons=(view,)))
     assert parse_errors(page) == []
     assert view.share("lost") == pytest.approx(11.05, abs=0.01)
     assert [table.title for table in view.by_label] == ["acc_p by category, B minus A"]
+    sentence = "No difference of acc_p is shown; 353 groups detect 7.5 points with a power of 80 %."
+    assert re.findall(r'<p class="lede">([^<]*)', page)[0] == sentence
     for text in ("lost in B", "+3.7", "[−1.8, +9.1]", "0.190", "Lost in B", "Early."):
         assert text in page
 
@@ -237,8 +243,8 @@ def test_a_comparison_shows_what_undecided_verdicts_could_change(codis: Make) ->
     change = replace(value, value=1.7, low=-0.8, high=4.4, unit="points")
 
     def page(if_decided: tuple[float, float] | None) -> str:
-        metrics = [ComparedMetric(value, value, change, 0.19, if_decided)]
-        comparison = RunComparison(1, 2, [counts], {}, metrics, [], 353)
+        metrics = [ComparedMetric(value, value, change, "higher", TEST, if_decided)]
+        comparison = RunComparison(1, 2, ["acc_p"], [counts], {}, metrics, [], 353)
         view = comparison_view(comparison, ("mini", "other"))
         return page_of(PartContent((NamedResult("mini", base),), comparisons=(view,)))
 
