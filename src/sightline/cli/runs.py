@@ -39,9 +39,6 @@ LIST_EXAMPLE = """examples:
   sightline runs list --model gpt-4o --json
 """
 
-NUMBER = " " * 6
-"""What is below the number of a run."""
-
 DAMAGED_REMEDY = "its description cannot be read; `sightline runs delete` deletes the run, its answers stay"
 
 
@@ -73,46 +70,16 @@ def execute_list(options: argparse.Namespace) -> int:
 
 
 def print_runs(runs: Sequence[RunLine], form: str) -> None:
-    """Print a list of runs. Columns in which every run is empty are left out of Markdown."""
+    """Print a list of runs. Only CSV has columns in which every run is empty."""
     if form == "json":
         print_json(runs)
         return
-    if form == "table":
-        _print_lines(runs)
+    if not runs and form == "table":
         return
     from sightline.reporting.table import build_table
 
     filled = [(column, cell) for column, cell in _fields() if form == "csv" or any(map(cell, runs))]
     print_tables([build_table("runs", filled, runs, ())], form)
-
-
-def _print_lines(runs: Sequence[RunLine]) -> None:
-    """Print a line for each run, because most terminals are too narrow for the table."""
-    from sightline.reporting.table import show_paragraphs
-
-    show_paragraphs((line, len(NUMBER)) for line in _lines(runs))
-
-
-def _lines(runs: Sequence[RunLine]) -> Iterator[str]:
-    """A heading, then a line for each run and each note."""
-    from sightline.reporting.notes import options_text
-
-    named = any(run.name for run in runs)
-    width = max(len("name"), *(len(run.name or "") for run in runs)) if named else 0
-    if runs:
-        name = f"{'name':<{width}}  " if named else ""
-        yield f"{'run':>4}  {'began':<19}  {name}{'task':<22} model, options, judges, tags"
-    for run in runs:
-        name = f"{run.name or '':<{width}}  " if named else ""
-        if run.is_damaged:
-            yield f"{run.number:>4}  {run.started:<19}  {name}damaged: {DAMAGED_REMEDY}"
-            continue
-        judges = f"judged by {', '.join(run.judges)}" + (f" ({run.state})" if not run.is_complete else "")
-        tags = f"tags {', '.join(run.tags)}" if run.tags else ""
-        rest = ", ".join(filter(None, (run.model, options_text(run.options), judges, tags)))
-        yield f"{run.number:>4}  {run.started}  {name}{run.task:<22} {rest}"
-        if run.note:
-            yield f"{NUMBER}{run.note}"
 
 
 def _fields() -> Sequence[Field[RunLine]]:
@@ -128,9 +95,15 @@ def _fields() -> Sequence[Field[RunLine]]:
         (Column("text", "options", "options"), lambda run: options_text(run.options)),
         (Column("text", "judges", "judges"), lambda run: ", ".join(run.judges)),
         (Column("text", "started", "began"), lambda run: run.started),
-        (Column("text", "state", "state"), lambda run: "" if run.is_complete else run.state),
+        (Column("text", "state", "state"), _state),
         (Column("text", "note", "note"), lambda run: run.note),
     )
+
+
+def _state(run: RunLine) -> str:
+    if run.is_damaged:
+        return f"damaged: {DAMAGED_REMEDY}"
+    return "" if run.is_complete else run.state
 
 
 # -- `sightline runs show`: print everything that the store knows about a run

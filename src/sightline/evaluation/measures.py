@@ -8,15 +8,14 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark, requested_metrics
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.plan import CollectedAnswers
-from sightline.evaluation.runs import StoredRun
 from sightline.formats.files import text_digest
 from sightline.progress import Advance, progress
 from sightline.scoring.scorer import VectorScorer, by_question
@@ -360,46 +359,41 @@ def _joined(group: Group, scored: Sequence[Group]) -> Group:
 # -- The models that measure responses without judging them: embedders and text metrics
 
 
-class PreparedMeasures(Struct, frozen=True, kw_only=True):
-    """What measures responses without judging them; each part loads a model of its own when it is needed."""
+class PreparedMeasures(NamedTuple):
+    """The identities of what measures responses without judging them."""
 
-    embedder: Embedder | None = None
-    text_metrics: Mapping[str, TextMetric] = field(default_factory=dict)
+    embedder: str | None
+    text_metrics: Mapping[str, str]
 
 
 def prepare_measures(benchmark: Benchmark, options: Mapping[str, Any]) -> PreparedMeasures:
     """The embedder and the text metrics that the options choose; no weights are loaded."""
     compares = vector_scorer(benchmark, options) is not None
-    return PreparedMeasures(
-        embedder=load_embedder(options["embedder"]) if compares else None, text_metrics=metrics_of(options)
-    )
+    embedder = load_embedder(options["embedder"]).identity if compares else None
+    return PreparedMeasures(embedder, identities_of(metrics_of(options)))
 
 
 def answer_measures(
     benchmark: Benchmark,
     options: Mapping[str, Any],
-    measures: PreparedMeasures,
+    embedder: str | None,
+    text_metrics: Mapping[str, str],
     store: Store,
     *,
     show_progress: bool = False,
 ) -> AnswerMeasures:
-    similarity, texts = None, None
-    scorer, embedding_model = vector_scorer(benchmark, options), measures.embedder
-    if scorer is not None and embedding_model is not None:
-        identity = embedding_model.identity
-        similarity = Similarity(scorer, identity, lambda: embedding_model, store, show_progress=show_progress)
-    if measures.text_metrics:
-        identities, load = identities_of(measures.text_metrics), measures.text_metrics.__getitem__
-        texts = TextMeasures(identities, load, store, show_progress=show_progress)
-    return AnswerMeasures(similarity=similarity, texts=texts)
+    """The measures of an evaluation; models are loaded where the store lacks a number.
 
-
-def recorded_measures(benchmark: Benchmark, run: StoredRun, store: Store) -> AnswerMeasures:
+    Args:
+        embedder: The identity of the embedder; None if nothing is compared.
+        text_metrics: Name of a text metric -> its identity.
+    """
     similarity, texts = None, None
-    options, identity = run.description.benchmark_options, run.embedder
     scorer = vector_scorer(benchmark, options)
-    if scorer is not None and identity:
-        similarity = Similarity(scorer, identity, partial(load_embedder, options.get("embedder", "")), store)
-    if run.text_metrics:
-        texts = TextMeasures(run.text_metrics, partial(load_text_metric, options=options), store)
+    if scorer is not None and embedder:
+        load = partial(load_embedder, options.get("embedder", ""))
+        similarity = Similarity(scorer, embedder, load, store, show_progress=show_progress)
+    if text_metrics:
+        load_metric = partial(load_text_metric, options=options)
+        texts = TextMeasures(text_metrics, load_metric, store, show_progress=show_progress)
     return AnswerMeasures(similarity=similarity, texts=texts)

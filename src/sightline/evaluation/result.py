@@ -30,7 +30,6 @@ from sightline.evaluation.measures import (
     NO_MEASURES,
     AnswerMeasures,
     answer_measures,
-    recorded_measures,
     with_text_scores,
 )
 from sightline.evaluation.options import EvaluationDescription, conditions_met, judge_names, recorded_tags
@@ -91,7 +90,7 @@ async def judge_and_write(
 
         if store is not None:
             measures = answer_measures(
-                task.benchmark, task.options.benchmark, prepared.measures, store, show_progress=show_progress
+                task.benchmark, task.options.benchmark, *prepared.measures, store, show_progress=show_progress
             )
         with ResultsFolder(spec.out) as folder:
             counted = aggregate(
@@ -149,7 +148,9 @@ def recompute(
         ),
         recorded_panel(benchmark, stored, store, humans),
         store.answers,
-        measures=recorded_measures(benchmark, stored, store),
+        measures=answer_measures(
+            benchmark, stored.description.benchmark_options, stored.embedder, stored.text_metrics, store
+        ),
         on_group=on_group,
     )
     return add_published(aggregated.result, *(against or description.against))

@@ -18,7 +18,6 @@ from sightline.engine.limits import Account, Counts
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.batches import open_batches_note
 from sightline.evaluation.folder import refuse_name_of_other_run
-from sightline.evaluation.measures import identities_of
 from sightline.evaluation.options import EvaluationDescription, reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
@@ -169,12 +168,11 @@ def _store_human_verdicts(prepared: Prepared, store: Store, run: int) -> None:
 
 def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[str, Any]:
     """What the store keeps of a run: enough to make its judges and metrics again. It holds no API key."""
-    embedder = prepared.measures.embedder
     return {
         "description": msgspec.to_builtins(description),
         "judges": {name: judge_model(prepared, name) for name in prepared.judges.models},
-        "embedder": embedder.identity if embedder else None,
-        "texts": identities_of(prepared.measures.text_metrics),
+        "embedder": prepared.measures.embedder,
+        "texts": prepared.measures.text_metrics,
         "plugin": file_of(type(prepared.task.benchmark)),
         "folders": [os.path.abspath(folder) for folder in prepared.survey.folders],
         "probes": prepared.survey.probes * prepared.spec.repeats,

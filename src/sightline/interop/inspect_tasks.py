@@ -465,7 +465,7 @@ def _measures(
         return
     store = Store.open(store_url)
     try:
-        yield answer_measures(benchmark, options, measures, store)
+        yield answer_measures(benchmark, options, *measures, store)
     finally:
         store.close()
 

@@ -125,10 +125,8 @@ def test_weights_of_another_shape_are_named_with_both(copy: Callable[[str], Path
 
 def test_weights_that_end_too_early_are_told_before_anything_is_loaded(copy: Callable[[str], Path]) -> None:
     file = copy("llava") / "model.safetensors"
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-1000])
-    message = rf"model\.safetensors: is truncated: {len(whole) - 1000:,} of {len(whole):,} bytes"
-    with pytest.raises(UserError, match=message):
+    file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(UserError, match=r"model\.safetensors: is truncated, damaged .* fetch it again"):
         _hf(file.parent)
 
 
@@ -167,7 +165,7 @@ def test_a_chat_template_may_refuse_what_nobody_asks(copy: Callable[[str], Path]
 def test_damaged_weights_are_one_message(copy: Callable[[str], Path]) -> None:
     folder = copy("llava")
     (folder / "model.safetensors").write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00nonsense")
-    with pytest.raises(UserError, match=r"model\.safetensors: is damaged"):
+    with pytest.raises(UserError, match=r"model\.safetensors: is truncated, damaged"):
         _enter(_hf(folder))
 
 

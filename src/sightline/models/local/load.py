@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
-import msgspec
 from msgspec import Meta, Struct
 
 from sightline.errors import UserError, did_you_mean, unknown_name
@@ -652,47 +651,34 @@ def _chat_template(folder: Path) -> str | None:
     return None
 
 
-# -- Headers of weight files: the number of parameters, and whether the file is complete
+# -- Weight files: the number of parameters, and whether the file is complete
 
 _POINTER = b"version https://git-lfs"
-
-
 _NAMES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
-
-
-class _Tensor(Struct):
-    dtype: str = ""
-    shape: list[int] = []
-    data_offsets: tuple[int, int] = (0, 0)
 
 
 def parameters_by_dtype(file: Path) -> Counter[str]:
     """Count the parameters in a weight file by number type; those of .bin files are not known."""
-    size = file.stat().st_size
+    from safetensors import SafetensorError, safe_open
+
     with file.open("rb") as opened:
         if opened.read(len(_POINTER)) == _POINTER:
             raise UserError(
                 "is a pointer of Git LFS and not the weights", file=file, expected="`git lfs pull` first"
             )
-        if file.suffix != ".safetensors":
-            return Counter()
-        opened.seek(0)
-        length = int.from_bytes(opened.read(8), "little")
-        # Another file format may contain any length here.
-        header = opened.read(min(length, size))
-    try:
-        tensors = msgspec.json.decode(header, type=dict[str, _Tensor])
-    except UNDECODABLE:
-        raise UserError("is damaged, or not a safetensors file", file=file) from None
-    tensors.pop("__metadata__", None)
-    whole = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
-    if size < whole:
-        raise UserError(
-            f"is truncated: {size:,} of {whole:,} bytes", file=file, expected="the whole file: fetch it again"
-        )
     found: Counter[str] = Counter()
-    for tensor in tensors.values():
-        found[tensor.dtype] += math.prod(tensor.shape)
+    if file.suffix == ".safetensors":
+        try:
+            with safe_open(file, "numpy") as weights:
+                for name in sorted(weights.keys()):
+                    tensor = weights.get_slice(name)
+                    found[tensor.get_dtype()] += math.prod(tensor.get_shape())
+        except SafetensorError as error:
+            raise UserError(
+                f"is truncated, damaged or not a safetensors file ({error})",
+                file=file,
+                expected="the whole file: fetch it again",
+            ) from None
     return found
 
 
