@@ -118,6 +118,22 @@ def test_a_word_of_another_tool_names_the_command(word: str, capsys: pytest.Capt
         main([*ours, "--help"])
 
 
+@pytest.mark.parametrize("command", ["run", "score", "sweep"])
+def test_the_help_shows_the_usual_options_and_help_all_every_one(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for word in ("--help", "--help-all"):
+        with pytest.raises(SystemExit):
+            main([command, word])
+        shown.append(capsys.readouterr().out)
+    usual, every = (set(re.findall(r"^  (--[\w-]+)", text, re.M)) for text in shown)
+    assert usual < every
+    assert len(usual) <= 21
+    assert {"--data", "--judge", "--limit", "--out", "--model"} <= usual
+    assert f"{len(every - usual)} more options: sightline {command} --help-all" in shown[0]
+
+
 def test_a_call_without_a_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "commands:" in capsys.readouterr().out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -10,7 +9,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from sightline.benchmarks.registry import benchmark
-from sightline.cli.options import add_evaluation, options_of
+from sightline.cli.options import Parser, add_evaluation, options_of
 from sightline.errors import UserError
 from sightline.evaluation.options import effective, setting_of
 from sightline.evaluation.spec import (
@@ -63,18 +62,18 @@ def test_every_path_is_stored_as_text() -> None:
 
 def test_the_command_line_has_a_flag_for_each_declared_option_and_the_same_defaults() -> None:
     for command in (RunOptions, SweepOptions, ScoreOptions):
-        parser = argparse.ArgumentParser()
+        parser = Parser()
         add_evaluation(parser, command)
         flags = parser.format_usage()
         assert all(option.flag in flags for option in declared_options(command))
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     add_evaluation(parser, ScoreOptions)
     parsed = parser.parse_args(["codis"])
     assert spec_of("codis", options_of(parsed, ScoreOptions), ScoreOptions) == Spec(task="codis")
 
 
 def test_a_parsed_command_line_and_a_call_give_the_same_spec() -> None:
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     add_evaluation(parser, RunOptions)
     words = "codis --model m --judge rules --judge openai/x --data d --limit 3 --gen temperature=0"
     words += " --preset released --model-arg timeout=5 --shuffle --set unchanged=on --max-cost 1.5"

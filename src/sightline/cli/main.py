@@ -7,12 +7,11 @@ import importlib
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
 import sightline
-from sightline.cli.options import GivenOnce
+from sightline.cli.options import Parser
 from sightline.cli.printing import flush_output, open_streams
 from sightline.errors import EnvironmentFailedError, UserError, did_you_mean, unknown_name
 from sightline.text import discard, print_note
@@ -83,20 +82,6 @@ exit status:
   5    a condition of --fail-if holds
   130  interrupted
 """
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that raises UserError and accepts no abbreviated options and no second value."""
-
-    def __init__(self, *words: Any, **properties: Any) -> None:
-        super().__init__(*words, **properties)
-        for action in (None, "store"):
-            self.register("action", action, GivenOnce)
-        self.register("action", "store_const", partial(GivenOnce, nargs=0))
-
-    def error(self, message: str) -> NoReturn:
-        """Raise UserError for a wrong call (exit status 2)."""
-        raise UserError(f"{message.replace('argument ', '')}; see `{self.prog} --help`")
 
 
 def build_parser(words: Sequence[str]) -> tuple[Parser, argparse.ArgumentParser]:

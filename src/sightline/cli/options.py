@@ -8,9 +8,10 @@ import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Union, get_args, get_origin
 
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.spec import DeclaredOption, OptionGroup, RunOptions, declared_options
@@ -60,6 +61,40 @@ class GivenOnce(argparse.Action):
         setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
 
 
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises UserError and accepts no abbreviated options and no second value.
+
+    `usual` names the options that `--help` shows, if it does not show all.
+    """
+
+    def __init__(self, *words: Any, **properties: Any) -> None:
+        super().__init__(*words, **properties)
+        self.usual: Collection[str] = ()
+        for action in (None, "store"):
+            self.register("action", action, GivenOnce)
+        self.register("action", "store_const", partial(GivenOnce, nargs=0))
+
+    def format_help(self) -> str:
+        """The help; with `usual`, the other options are counted only."""
+        hidden = [one for one in self._actions if self.usual and one.option_strings]
+        hidden = [one for one in hidden if one.dest not in (*self.usual, "help", "help_all")]
+        texts, epilog = [one.help for one in hidden], self.epilog
+        for one in hidden:
+            one.help = argparse.SUPPRESS
+        if hidden:
+            self.epilog = f"{len(hidden)} more options: {self.prog} --help-all\n\n{epilog or ''}"
+        try:
+            return super().format_help()
+        finally:
+            self.epilog = epilog
+            for one, text in zip(hidden, texts, strict=True):
+                one.help = text
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UserError for a wrong call (exit status 2)."""
+        raise UserError(f"{message.replace('argument ', '')}; see `{self.prog} --help`")
+
+
 class ArgumentGroup(Protocol):
     """A parser or a group of its options."""
 
@@ -67,9 +102,7 @@ class ArgumentGroup(Protocol):
         """Add one argument, as argparse does."""
 
 
-def add_evaluation(
-    parser: argparse.ArgumentParser, options: type, *, several: bool = False
-) -> dict[str, ArgumentGroup]:
+def add_evaluation(parser: Parser, options: type, *, several: bool = False) -> dict[str, ArgumentGroup]:
     """Add what run, score and sweep take: the task, the declared options, and how results are printed.
 
     With `several`, the command line may name several tasks and models; their options are lists.
@@ -91,7 +124,28 @@ def add_evaluation(
     add_quiet(groups["results"])
     add_printing(groups["results"], brief=True)
     add_plugins(groups["results"])
+    parser.usual = USUAL
+    parser.add_argument("--help-all", action=_HelpAll, help="show the help with all options, and exit")
     return groups
+
+
+USUAL = (
+    *("model", "gen", "data", "set", "limit", "judge", "concurrency", "max_cost", "dry_run", "columns"),
+    *("store", "out", "name", "against", "by", "all", "format", "json", "explain"),
+)
+"""The options that the help of run, score and sweep shows first."""
+
+
+class _HelpAll(argparse.Action):
+    """Print the help with all options, and exit."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **properties: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **properties)
+
+    def __call__(self, parser: Any, *_: Any) -> None:
+        parser.usual = ()
+        parser.print_help()
+        parser.exit()
 
 
 _REPEATED = {

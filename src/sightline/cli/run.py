@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.cli.options import add_dry_run, add_evaluation, options_of
+from sightline.cli.options import Parser, add_dry_run, add_evaluation, options_of
 from sightline.evaluation.spec import RunOptions, spec_of
 
 EXAMPLE = """examples:
@@ -18,7 +18,7 @@ EXAMPLE = """examples:
 """
 
 
-def register(parser: argparse.ArgumentParser) -> None:
+def register(parser: Parser) -> None:
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, RunOptions, several=True)
     add_dry_run(groups["requests"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from sightline.cli.options import add_evaluation, columns, options_of, pairs
+from sightline.cli.options import Parser, add_evaluation, columns, options_of, pairs
 from sightline.evaluation.spec import ScoreOptions, spec_of
 
 EXAMPLE = """examples:
@@ -25,7 +25,7 @@ lm-eval or lmms-eval, a log of inspect_ai, a table of VLMEvalKit, or JSON lines 
 """
 
 
-def register(parser: argparse.ArgumentParser) -> None:
+def register(parser: Parser) -> None:
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, ScoreOptions)
     parser.add_argument(

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import add_dry_run, add_evaluation, add_plot, chart_request, options_of, read_value
+from sightline.cli.options import (
+    Parser,
+    add_dry_run,
+    add_evaluation,
+    add_plot,
+    chart_request,
+    options_of,
+    read_value,
+)
 from sightline.errors import UserError
 from sightline.evaluation.spec import RequestOptions, SweepOptions, spec_of
 from sightline.text import print_line, print_note
@@ -31,7 +39,7 @@ Commas separate values, except where all are JSON: --gen 'stop=["a","b"],null' h
 """
 
 
-def register(parser: argparse.ArgumentParser) -> None:
+def register(parser: Parser) -> None:
     parser.epilog = EXAMPLE
     groups = add_evaluation(parser, SweepOptions)
     add_dry_run(groups["requests"])
