@@ -183,7 +183,7 @@ def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:
     (table,) = summary([codis(), codis(model="mini", errors=7)])
     assert sum("judged by rules" in note for note in table.all_notes) == 2, "a line of counts for each run"
     assert (
-        "mini: 353 samples, 706 probes: 7 errors, 0 misses, 3 undecided, 1 truncated; judged by rules"
+        "mini: 353 samples, 706 probes: 7 errors, 3 undecided, 1 truncated; judged by rules"
         in table.all_notes
     )
 
@@ -191,10 +191,10 @@ def test_notes_that_all_runs_share_stand_once(codis: Make) -> None:
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
-        ({}, "353 samples, 706 probes: 0 errors, 0 misses, 3 undecided, 1 truncated"),
+        ({}, "353 samples, 706 probes: 0 errors, 3 undecided, 1 truncated"),
         (
             {"refused": 2, "empty": 1, "unparsed": 4},
-            ": 0 errors, 0 misses, 3 undecided, 1 truncated, 1 empty, 2 ref",
+            ": 0 errors, 3 undecided, 1 truncated, 1 empty, 2 ref",
         ),
         ({}, "judged by rules"),
         ({}, "chance on questions with two options: acc_q 50.0, acc_p 25.0"),

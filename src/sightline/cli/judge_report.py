@@ -66,10 +66,6 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(execute=execute)
 
 
-FIRST = 2
-"""The tables that are printed first: the judges beside humans, and the differences of judges."""
-
-
 def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_tables
     from sightline.evaluation.judge_report import judge_report, report_labels
@@ -84,7 +80,8 @@ def execute(options: argparse.Namespace) -> int:
         draw_judges(report, chart)
     tables = judge_tables(report)
     is_brief = options.format == "table" and not options.all
-    few = 1 if options.format == "csv" else FIRST if is_brief and not options.by else None
+    first = 1 + bool(report.contrasts)  # The judges beside humans, and the differences of judges.
+    few = 1 if options.format == "csv" else first if is_brief and not options.by else None
     print_tables(tables[:few], options.format, is_brief=is_brief)
     if chart is not None:
         print_note(f"plot: {chart.path}")

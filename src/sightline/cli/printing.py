@@ -50,7 +50,7 @@ def print_tables(tables: Sequence[ReportTable], form: str, *, is_brief: bool = F
             from sightline.reporting.table import show
 
             if left_out := show(tables, is_brief=is_brief):
-                print_line(f"--all prints everything, and {counted(left_out, 'more note')}")
+                print_line(f"all metrics, all tables and {counted(left_out, 'more note')}: --all")
         else:
             from sightline.reporting.tables import tables_text
 

@@ -135,13 +135,16 @@ def comparison_table(
         found = bounds.get((change.metric, change.subset))
         return None if found is None else Value(change.value, *found, unit=change.unit)
 
+    metric, subset = _PLACE
+    is_whole = all(row.subset == "all" for row in rows)
     fields: list[Field[MetricValue]] = [
-        *_PLACE,
+        metric,
+        (replace(subset[0], aside=is_whole), subset[1]),
         (Column("value", _head(base), "first"), partial(value_at, comparison.base)),
         (Column("value", _head(other), "second"), partial(value_at, comparison.other)),
         (Column("value", "difference\n95 %", "difference"), value_cell),
         (Column("count", "groups", "groups"), n_cell),
-        (Column("count", "clusters", "clusters"), clusters_cell),
+        (Column("count", "clusters", "clusters", aside=True), clusters_cell),
         _p_value_field(significances, "p\nHolm", "holm"),
     ]
     published, figures = _published(comparison, rows)

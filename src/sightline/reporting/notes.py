@@ -23,11 +23,19 @@ from sightline.types import (
     split_subset,
 )
 
-ALWAYS = ("errors", "misses", "undecided", "truncated")
-"""Counts of a result that are printed even if they are 0."""
-
-SOMETIMES = ("not_sent", "empty", "refused", "unparsed", "judge_errors", "unscored")
-"""Counts of a result that are printed if they are not 0."""
+COUNTS = (
+    "errors",
+    "misses",
+    "undecided",
+    "truncated",
+    "not_sent",
+    "empty",
+    "refused",
+    "unparsed",
+    "judge_errors",
+    "unscored",
+)
+"""Counts of a result; only errors are printed even if they are 0."""
 
 _METHODS = {
     "wilson": "95 % CI: Wilson score interval with the effective number of units; samples that share an image"
@@ -170,7 +178,7 @@ def published_notes(shown: Sequence[tuple[str, PublishedValue]]) -> list[str]:
 def shared_notes(by_run: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     runs = gathered((note, run) for run, notes in by_run for note in notes)
     return [
-        note if len(names) == len(by_run) else f"{', '.join(names)}: {note}" for note, names in runs.items()
+        note if len(names) == len(by_run) else f"{some_of(names, 3)}: {note}" for note, names in runs.items()
     ]
 
 
@@ -248,8 +256,10 @@ def label_of(metric: MetricValue) -> tuple[str, str]:
 
 def counts_note(result: Result) -> str:
     """The counts of a run and its judge."""
-    rare = [name for name in SOMETIMES if getattr(result, name)]
-    counts = ", ".join(f"{getattr(result, name):,} {name.replace('_', ' ')}" for name in (*ALWAYS, *rare))
+    found = {name: getattr(result, name) for name in COUNTS}
+    counts = ", ".join(
+        f"{number:,} {name.replace('_', ' ')}" for name, number in found.items() if number or name == "errors"
+    )
     sizes = f"{counted(result.samples, 'sample')}, {counted(result.probes, 'probe')}"
     return f"{sizes}: {counts}; judged by {result.judge}"
 

@@ -12,7 +12,7 @@ from sightline.benchmarks.registry import benchmark_class
 from sightline.benchmarks.released import paper_of
 from sightline.errors import unknown_name
 from sightline.reporting.notes import (
-    ALWAYS,
+    COUNTS,
     FILE_MODEL,
     ResultPoint,
     caveats,
@@ -373,10 +373,11 @@ def _model_notes(points: Sequence[ResultPoint]) -> list[str]:
 
 
 def _count_note(results: Sequence[Result]) -> str:
-    not_sent = ["not_sent"] if any(result.not_sent for result in results) else []
+    found = {name: [getattr(result, name) for result in results] for name in ("samples", "probes", *COUNTS)}
     counts = [
-        f"{_range([getattr(result, name) for result in results])} {name.replace('_', ' ')}"
-        for name in ("samples", "probes", *ALWAYS, *not_sent)
+        f"{_range(numbers)} {name.replace('_', ' ')}"
+        for name, numbers in found.items()
+        if any(numbers) or name in ("samples", "probes", "errors")
     ]
     return f"each run: {', '.join(counts[:2])}: {', '.join(counts[2:])}"
 

@@ -62,12 +62,13 @@ Cell = str | int | float | Value | PublishedCell | PValue | None
 
 
 class Column(Struct, frozen=True):
-    """A column of cells of one kind."""
+    """A column of cells of one kind; one that is `aside` is left out of a first view that is too wide."""
 
     kind: Literal["text", "count", "value", "published", "spread", "p_value"]
     head: str
     key: str
     differences: bool = True
+    aside: bool = False
 
 
 class ReportTable(Struct, frozen=True):
@@ -348,6 +349,8 @@ def show(
         notes = table.notes[:MOST_NOTES] if is_brief else table.all_notes
         left_out += len(table.all_notes) - len(notes)
         table = replace(table, notes=notes, legend=())
+        if is_brief and _layout(table, console.width, breaks=breaks).width > console.width:
+            table = _without_asides(table)
         for part in _fitted(table, console.width, breaks=breaks):
             _show_text(part.title, console, style="bold", breaks=breaks)
             if part.lead:
@@ -410,7 +413,7 @@ def _layout(table: ReportTable, width: int, *, breaks: bool) -> _Layout:
     """The first layout that fits: parts of numbers beside each other, below, and below with narrow gaps."""
     for between, gap in ((" ", 2), ("\n", 2), ("\n", 1)):
         columns = [
-            _shown(column, [row[nth] for row in table.rows], between, names_rows=nth == 0, breaks=breaks)
+            _shown(column, [row[: nth + 1] for row in table.rows], between, breaks=breaks)
             for nth, column in enumerate(table.columns)
         ]
         layout = _Layout(columns, gap)
@@ -419,8 +422,13 @@ def _layout(table: ReportTable, width: int, *, breaks: bool) -> _Layout:
     return layout
 
 
-def _shown(column: Column, cells: Sequence[Cell], between: str, *, names_rows: bool, breaks: bool) -> _Shown:
-    """A column; `between` separates the parts of numbers, which are never broken."""
+NAMING = 2
+"""The first columns of a table, in which texts that rows share are printed once."""
+
+
+def _shown(column: Column, rows: Sequence[tuple[Cell, ...]], between: str, *, breaks: bool) -> _Shown:
+    """The column at the end of `rows`; `between` separates the parts of numbers, which are never broken."""
+    cells = [row[-1] for row in rows]
     words = _words(column.head, breaks=breaks) if between == "\n" else column.head.split("\n")
     if column.kind != "text":
         texts = aligned([parts(cell, column) for cell in cells], between)
@@ -433,8 +441,8 @@ def _shown(column: Column, cells: Sequence[Cell], between: str, *, names_rows: b
             width,
         )
     texts = [str(cell or "") for cell in cells]
-    if names_rows:  # What rows share stands once.
-        texts = ["" if nth and text == texts[nth - 1] else text for nth, text in enumerate(texts)]
+    if rows and len(rows[0]) <= NAMING:
+        texts = ["" if nth and rows[nth] == rows[nth - 1] else text for nth, text in enumerate(texts)]
     everything = [column.head, *texts]
     least = _widest(word for text in everything for word in _words(text, breaks=breaks))
     most = _widest(line for text in everything for line in text.split("\n"))
@@ -473,6 +481,12 @@ def _words(text: str, *, breaks: bool) -> list[str]:
 def _broken(text: str, width: int) -> Text:
     """A text whose addresses are broken before their names if they do not fit: `http://host/v1#name`."""
     return Text(text if _widest(text.split()) <= width else text.replace("#", "#\n"))
+
+
+def _without_asides(table: ReportTable) -> ReportTable:
+    kept = [nth for nth, column in enumerate(table.columns) if not column.aside]
+    rows = tuple(tuple(row[nth] for nth in kept) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[nth] for nth in kept), rows=rows)
 
 
 def _stacked(columns: Sequence[Column], row: Sequence[Cell]) -> Table:

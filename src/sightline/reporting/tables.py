@@ -448,11 +448,14 @@ def corrected_tables(result: Result) -> list[ReportTable]:
         (Column("value", "humans\n95 %", "human"), lambda one: value_cell(one.human)),
         (Column("value", "corrected\n95 %", "corrected"), lambda one: value_cell(one.corrected)),
         (Column("value", "bias\n95 %", "bias"), lambda one: value_cell(one.bias)),
-        (Column("value", "weight", "weight"), lambda one: Value(one.weight, unit="number")),
-        (Column("value", "narrowed\n%", "narrowed"), lambda one: Value(one.narrowed)),
-        (Column("count", "labelled", "labelled"), lambda one: one.labelled),
-        (Column("count", "clusters", "clusters"), lambda one: one.judged.clusters),
-        (Column("count", "to halve", "needed"), lambda one: "-" if one.needed is None else one.needed),
+        (Column("value", "weight", "weight", aside=True), lambda one: Value(one.weight, unit="number")),
+        (Column("value", "narrowed\n%", "narrowed", aside=True), lambda one: Value(one.narrowed)),
+        (Column("count", "labelled", "labelled", aside=True), lambda one: one.labelled),
+        (Column("count", "clusters", "clusters", aside=True), lambda one: one.judged.clusters),
+        (
+            Column("count", "to halve", "needed", aside=True),
+            lambda one: "-" if one.needed is None else one.needed,
+        ),
     ]
     notes, legend = _corrected_notes(result), [SAMPLED, CORRECTED, BIAS, WEIGHT, NARROWED, NEEDED]
     return [build_table("Corrected by humans", fields, values, notes, legend)]
