@@ -184,9 +184,9 @@ def test_no_two_runs_with_other_options_are_one_line_of_the_list(tmp_path: Path,
             call += ["--set", word] if own else f"--{word}".split("=")
         assert main([*call, *store]) == 0
     capsys.readouterr()
-    assert main(["runs", "list", *store]) == 0
-    _, *listed = capsys.readouterr().out.splitlines()
-    lines = [line.split("baseline/chance, ")[1].split(", ") for line in listed]
+    assert main(["runs", "list", "--format", "csv", *store]) == 0
+    listed = csv.DictReader(capsys.readouterr().out.splitlines())
+    lines = [run["options"].split(", ") for run in listed]
     assert len(set(map(tuple, lines))) == len(asked)
     for told, chosen in zip(lines, asked, strict=True):
         assert set(chosen.split()) <= set(told)

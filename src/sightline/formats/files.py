@@ -312,25 +312,6 @@ class AtomicFile:
         """Do nothing: the end flushes the file. Libraries that write to a file call this."""
 
 
-class AtomicLineFile:
-    """An `AtomicFile` of lines."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = AtomicFile(path)
-
-    def __enter__(self) -> Self:
-        self._file.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.__exit__(kind, error, trace)
-
-    def write(self, line: bytes) -> None:
-        self._file.write(line + b"\n")
-
-
 # -- Errors of writing files, such as those of a full disk: with the path and the remedy
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})

@@ -21,7 +21,7 @@ from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, AtomicLineFile, opened, read_line, refuse_utf16
+from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, opened, read_line, refuse_utf16, write_atomically
 from sightline.formats.prediction import RecordLocation, plain_reply
 from sightline.scoring.chosen import read_choice
 from sightline.scoring.mentions import LETTERS, may_carry_labels
@@ -60,9 +60,7 @@ class GroupLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 def write_groups(lines: Iterable[GroupLine], path: Path) -> None:
     """Write a groups file atomically."""
-    with AtomicLineFile(path) as file:
-        for line in lines:
-            file.write(_encoder.encode(line))
+    write_atomically(path, (_encoder.encode(line) + b"\n" for line in lines))
 
 
 def by_group(lines: Iterable[GroupLine]) -> dict[str, list[GroupLine]]:

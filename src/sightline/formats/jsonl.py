@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.formats.files import AtomicLineFile, file_digest, read_lines
+from sightline.formats.files import AtomicFile, file_digest, read_lines, write_atomically
 from sightline.formats.prediction import (
     NO_ANSWER,
     WHOLE_NUMBER,
@@ -108,14 +108,12 @@ def response_of(record: Mapping[str, Any], location: RecordLocation) -> Response
 
 
 def write_answers(outcomes: Iterable[Outcome], path: Path) -> None:
-    with AtomicLineFile(path) as file:
-        for outcome in outcomes:
-            file.write(answer_line(outcome))
+    write_atomically(path, (answer_line(outcome) + b"\n" for outcome in outcomes))
 
 
 def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
     """Write plain JSON Lines; the line of a failed call has an `error`."""
-    with AtomicLineFile(path) as file:
+    with AtomicFile(path) as file:
         for one in outcomes:
             error = None if one.answered else one.error or "no answer"
             line = PlainLine(
@@ -132,7 +130,7 @@ def write_plain(outcomes: Iterable[Outcome], path: Path) -> None:
                 finish_reason=one.finish_reason,
                 version=one.version,
             )
-            file.write(_encoder.encode(line))
+            file.write(_encoder.encode(line) + b"\n")
 
 
 def answer_line(outcome: Outcome) -> bytes:
@@ -313,9 +311,7 @@ _HUMAN = {"scorer": "human", "kind": "human"}
 
 
 def write_verdicts(verdicts: Iterable[Verdict], path: Path) -> None:
-    with AtomicLineFile(path) as file:
-        for verdict in verdicts:
-            file.write(verdict_line(verdict))
+    write_atomically(path, (verdict_line(verdict) + b"\n" for verdict in verdicts))
 
 
 def verdict_line(verdict: Verdict) -> bytes:

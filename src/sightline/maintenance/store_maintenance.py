@@ -34,7 +34,7 @@ from sightline.evaluation.batches import drop_answered
 from sightline.evaluation.options import JudgeModel
 from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.runs import find_run, list_runs, read_row
-from sightline.formats.files import AtomicLineFile
+from sightline.formats.files import AtomicFile
 from sightline.maintenance.merge import MERGE_LOCK
 from sightline.maintenance.verify import read_pages, row_problem
 from sightline.progress import progress
@@ -430,11 +430,11 @@ def export_records(url: str, kind: str, out: Path, run: str | None, *, show_prog
         if number is not None and number not in {row.number for row in store.runs.all()}:
             raise no_run(number, store.name)
         with (
-            AtomicLineFile(out) as file,
+            AtomicFile(out) as file,
             progress(f"export {kind}", None, "rows", show_progress=show_progress) as advance,
         ):
             for record in KINDS[kind](store, number):
-                file.write(msgspec.json.encode(record))
+                file.write(msgspec.json.encode(record) + b"\n")
                 advance(1)
                 count += 1
     return count

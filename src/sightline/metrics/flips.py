@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import accumulate, chain, groupby
-from typing import Literal, NamedTuple, overload
+from itertools import chain, groupby
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -183,42 +181,14 @@ def _answer_change(number: int, group: GroupKey, base: Outcome, other: Outcome) 
 # -- The changed answers of a comparison, read from the groups of both runs when they are asked for
 
 
-class ComparedAnswers(Sequence[AnswerChange]):
-    """What became of each answer."""
+class ComparedAnswers:
+    """What became of each answer; each iteration is a new pass."""
 
     def __init__(self, pairs: Sequence[GroupPairs]) -> None:
         self.pairs = pairs
 
     def __iter__(self) -> Iterator[AnswerChange]:
         return chain.from_iterable(answer_changes(*numbered) for numbered in enumerate(self.pairs))
-
-    def __len__(self) -> int:
-        return self._ends[-1]
-
-    @overload
-    def __getitem__(self, place: int) -> AnswerChange: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[AnswerChange]: ...
-    def __getitem__(self, place: int | slice) -> AnswerChange | list[AnswerChange]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(len(self))[place]]
-        place = range(len(self))[place]
-        group = bisect_right(self._ends, place) - 1
-        return list(self._changes(group))[place - self._ends[group]]
-
-    def _changes(self, group: int) -> Iterator[AnswerChange]:
-        """The changes of a group, counted through all pairs of runs."""
-        for number, pairs in enumerate(self.pairs):
-            if group < len(pairs):
-                return answer_changes(number, [pairs[group]])
-            group -= len(pairs)
-        raise IndexError(group)
-
-    @cached_property
-    def _ends(self) -> list[int]:
-        """0, then the number of answers up to each group."""
-        groups = chain.from_iterable(self.pairs)
-        return [0, *accumulate(sum(1 for _ in probe_pairs(pair)) for pair in groups)]
 
 
 # -- Which groups and probes of two runs belong together
@@ -234,7 +204,7 @@ class GroupPair(NamedTuple):
     other: Group
 
 
-class GroupPairs(Sequence[GroupPair]):
+class GroupPairs:
     """The pairs of groups of two runs. Each is read when it is asked for."""
 
     def __init__(
@@ -249,15 +219,9 @@ class GroupPairs(Sequence[GroupPair]):
     def __len__(self) -> int:
         return len(self._keys)
 
-    @overload
-    def __getitem__(self, place: int) -> GroupPair: ...
-    @overload
-    def __getitem__(self, place: slice) -> GroupPairs: ...
-    def __getitem__(self, place: int | slice) -> GroupPair | GroupPairs:
-        if isinstance(place, slice):
-            return GroupPairs(self._base, self._other, self._keys[place])
-        base, other = self._keys[place]
-        return _shared_probes(self._base[base], self._other[other])
+    def __iter__(self) -> Iterator[GroupPair]:
+        for base, other in self._keys:
+            yield _shared_probes(self._base[base], self._other[other])
 
 
 class MissingCounts(Struct, frozen=True):

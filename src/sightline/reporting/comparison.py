@@ -444,7 +444,7 @@ def _totals(counts: Sequence[ChangeCounts]) -> list[str]:
 def listed_answers(comparison: Comparison, kind: str | None) -> Sequence[AnswerChange]:
     """The answers that --list names (None: all), and the other answers of groups that changed."""
     if kind is None:
-        return comparison.answers
+        return list(comparison.answers)
     chosen = LISTS[kind]
     return [
         answer
