@@ -44,7 +44,6 @@ SHAPES = {
     "fenced text": f"```\n1. {A}\n2. {B}\n3. {C}\n```",
     "quoted lines": f'"{A}"\n"{B}"\n"{C}"',
     "curly quotes": f"“{A}”\n\n“{B}”\n\n“{C}”",
-    "quoted in prose": f'You could ask "{A}", or "{B}", or even "{C}"',
     "bare lines": f"{A}\n{B}\n{C}",
     "prose before and after": f'Three ways to say "What is it?":\n\n{A}\n\n{B}\n\n{C}\n\nMore?',
     "labelled": f"Rephrased question 1: {A}\nRephrased question 2: {B}\nRephrased question 3: {C}",

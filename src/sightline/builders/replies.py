@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -77,97 +75,90 @@ def given_away(text: str, question: str, answers: Sequence[str]) -> str:
 def rephrasings(reply: str, *, cut: bool = False) -> tuple[str, ...]:
     r"""Extract the questions of a reply, without list markers, quotes and notes.
 
-    Supported are JSON (strings, or objects that hold them, fenced or within prose), numbered and bulleted
-    items, and quoted lines. Without any of these, sentences that end in a question mark are taken.
+    They are the texts in JSON (strings, or objects that hold them, fenced or within prose), otherwise the
+    sentences that end in a question mark; if these are too few, the items of a list, which may be requests.
 
     >>> rephrasings('Sure!\n1. "What is it?" (formal)\n2) **Direct:** Name it.\n\nShall I go on?')
     ('What is it?', 'Name it.')
     """
-    text = _broken_up(_plain(reply))
-    marked = [_cleaned(find(text)) for find in _FINDERS]
-    best = next((found for found in marked if len(_questions(found)) >= REQUIRED), [])
-    best = best or max(marked, key=lambda found: (len(_questions(found)) > 0, len(found)))
-    if not _questions(best):
-        best = _cleaned(_sentences(text)) or best
-    if cut and best and not _ENDED.search(best[-1]):
-        best = best[:-1]
-    return tuple(_questions(best) if len(_questions(best)) >= REQUIRED else best)
+    items = [_Item(_without_quotes(text), True) for text in _in_json(reply)] or list(_items(reply))
+    if cut and items and not items[-1].text.endswith(_ENDS):
+        items.pop()
+    questions = [item.text for item in items if item.text.endswith(("?", "？"))]
+    listed = [item.text for item in items if item.is_listed]
+    return tuple(questions if len(questions) >= REQUIRED or not listed else listed)
 
 
-_NOUN = (
-    r"(?:questions?|re-?phras\w+|re-?word\w+|paraphras\w+|versions?|varia\w+|alternatives?|options?|types?)"
+_ENDS = ("?", ".", "!", "。", "？", "！")
+_QUOTES = "*_`\"'“”„«»‘’ "
+
+_TAG = re.compile(r"<[^<>]*>")
+_WRAPPED = re.compile(r"\n[ \t]+(?![a-e][.)])(?=[^\W\d_])")
+"""A line that goes on in the next one, which is indented."""
+
+_SENTENCE = re.compile(r"(?<=[?？])[\"”»’'*)\]]*[,;]?\s+")
+
+_NOUN = r"(?:questions?|re-?phras\w+|re-?word\w+|paraphras\w+|versions?|variants?|alternatives?|options?)"
+_MARK = re.compile(
+    rf"""[^\w"“„«‘'(*]*(?:[*_(\[]*(?:
+    (?:[\w-]+[ ]){{0,3}}?{_NOUN}[ #]*\w{{0,2}}[*_]*[ ]*(?:[:|]|[.)](?=\s)|$)|
+    (?:[qra]?\d{{1,2}}|[a-e])[*_]*(?:[.:)\]](?!\d)|\ufe0f?\u20e3|[ ]*\||[ ][-–—](?=\s))
+    )[.:)*_]*\s*)?""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_ORDINAL = r"(?:first|second|third|1st|2nd|3rd)"
-_COUNT = r"(?:\d{1,2}|[a-e]|one|two|three)"
-_LABELLED = (
-    rf"(?:(?:[\w-]+[ ]){{0,3}}?{_NOUN}[ ]*\#?[ ]*{_COUNT}|{_ORDINAL}(?:[ ][\w-]+){{0,2}}[ ]{_NOUN}|[qr]\d)"
-    r"[*_]*[ ]*(?::|[.)](?=\s)|[-–—](?=\s))"
-)
-_BARE = (
-    r"(?:[(\[](?:\d{1,2}|[a-e])[)\]]|\#?\d{1,2}[.)](?=[^\W\d])|\d{1,2}[ ]*\|"
-    r"|\#?(?:\d{1,2}|[a-e])(?:[.)][*_]*(?=\s|$|[\"“'*])|:(?=\s|$)|[ ][-–—](?=\s)))"
-)
-_NUMBERED = re.compile(rf"[\s*_#>|•-]*(?:{_LABELLED}|{_BARE})[.:)*_]*\s*", re.IGNORECASE)
-_BULLET = re.compile(r"\s*(?:[•◦▪‣●·→➤▶–—+-]|\*(?!\*))\s*(?=\S)")
+"""The marks and the label before an item."""
 
-_INLINE_NUMBER = re.compile(r"(?<!\S)[*_(\[]{0,3}(\d)[.)\]][*_]*(?=\s)")
-_INLINE_LABEL = re.compile(rf"(?<=[?.!:\"”*])\s+(?=[*_]*{_LABELLED})", re.IGNORECASE)
-_INLINE_BULLET = re.compile(r"(?<=[?\"”*:])[ ]+(?=[•◦▪‣●·–—*-][ ])")
-
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'"}
-_QUOTED_LINE = re.compile(r"\s*([\"“„«‘'].+?)[\s,;]*")
-_QUOTED = re.compile(r"\"([^\"]+\?)\"|“([^“”]+\?)”")
-
-_TAG_OF_ITEM = re.compile(r"<(?:li|p|br)\b[^<>]*>", re.IGNORECASE)
-_TAG = re.compile(r"</?(?:ol|ul|li|p|b|strong|i|em|div|html|body)\b[^<>]*>", re.IGNORECASE)
-
-_BOLD_LABEL = re.compile(r"^\*\*[^*]{1,60}(?::\*\*|\*\*[ ]*[:–—-])\s*")
-_LABEL = re.compile(rf"^(?:[\w-]+[ ]){{0,3}}?{_NOUN}[ ]*:\s*", re.IGNORECASE)
-_NOTE = re.compile(r"\s*[(\[](?:[^()\[\]]*)[)\]]\s*$|\s+(?:answer|note)\s*:.*$", re.IGNORECASE)
-_SKIPPED_KEY = re.compile(r"original|answer|type|style|note|expla|tone|id$|number|index", re.IGNORECASE)
-_OWN_WORDS = re.compile(r"^\W*(?:the[ ])?original\b", re.IGNORECASE)
-
-_POLITE = r"(?:sure|certainly|of course|okay|ok|absolutely|great|yes)"
+_BOLD_LABEL = re.compile(r"\*\*[^*]{1,60}(?::\*\*|\*\*[ ]*[:–—-])\s*")
 _LEAD = re.compile(
-    rf"^(?:{_POLITE}\b[^:?]*?[!.,:]\s*)?(?:here|below|these|the following|three|you could)\b[^:]*:\s*"
-    rf"|^{_POLITE}[ ]*[!.,:]\s*",
+    r"(?:sure|certainly|of course|okay|ok|absolutely|great|yes|here|below|these|the following|three)"
+    r"\b[^:?]*:\s*",
     re.IGNORECASE,
 )
-_OFFER = re.compile(
-    r"^\W*(?:would you like|do you (?:want|need|have)|shall i|should i|is there anything|can i|may i|"
-    r"do(?:es)? (?:these|this|any)|are these|anything else|need more|let me know|how do (?:these|they))",
+_ASIDE = re.compile(
+    r"\W*(?:(?:the )?original\b|would you like|do you (?:want|need|have)|shall i|should i|can i|may i|"
+    r"is there anything|do(?:es)? (?:these|this|any)|are these|anything else|need more|let me know|"
+    r"how do (?:these|they))",
     re.IGNORECASE,
 )
-_ENDED = re.compile(r"[?.!。？！][\"”»’')*_]*$")
+"""What is no rephrasing: the original again, and what the model asks its user."""
+
+_SKIPPED_KEY = re.compile(r"original|answer|type|style|note|expla|tone|id$|number|index", re.IGNORECASE)
 
 
-def _plain(reply: str) -> str:
-    """The reply without HTML tags and keycaps; escaped newlines count if there are no others."""
-    text = reply.replace("\r\n", "\n").replace("\ufe0f\u20e3", ".").strip()
-    if "\n" not in text:
-        text = text.replace("\\n", "\n")
-    return _TAG.sub("", _TAG_OF_ITEM.sub("\n- ", text))
+class _Item(NamedTuple):
+    """A text of a reply, and whether it was marked as an item of a list."""
+
+    text: str
+    is_listed: bool
 
 
-def _broken_up(text: str) -> str:
-    """Put items that share a line on lines of their own."""
-    lines = []
-    for line in text.split("\n"):
-        line = _INLINE_LABEL.sub("\n", _INLINE_BULLET.sub("\n", line))
-        counted, places = 0, []
-        for found in _INLINE_NUMBER.finditer(line):
-            if int(found[1]) == counted + 1:
-                counted += 1
-                places.append(found.start())
-        if counted > 1:
-            edges = [0, *places, len(line)]
-            line = "\n".join(line[start:end] for start, end in pairwise(edges))
-        lines.append(line)
-    return "\n".join(lines)
+def _items(reply: str) -> Iterator[_Item]:
+    """The sentences that may be questions, line by line. Newlines that are escaped count too."""
+    text = _WRAPPED.sub(" ", _TAG.sub("\n", reply.replace("\\n", "\n")))
+    for line in text.splitlines():
+        if line.rstrip("* ").endswith(":"):
+            continue
+        for sentence in _SENTENCE.split(line):
+            sentence = (
+                _LEAD.sub("", sentence.lstrip(), count=1) if _LEAD.match(sentence.lstrip()) else sentence
+            )
+            if _ASIDE.match(sentence):
+                continue
+            end = found.end() if (found := _MARK.match(sentence)) else 0
+            rest = _without_quotes(_BOLD_LABEL.sub("", sentence[end:].strip()))
+            if words(rest):
+                yield _Item(rest, bool(sentence[:end].strip()))
+
+
+def _without_quotes(text: str) -> str:
+    """A text without quotes and emphasis around it; a quotation inside may end with it."""
+    bare = " ".join(text.replace("**", "").replace("__", "").split())
+    bare = bare.rstrip(",] ").strip(_QUOTES)
+    return f'{bare}"' if bare.count('"') % 2 else bare
 
 
 def _in_json(text: str) -> list[str]:
-    """The texts in all JSON lists and objects of a reply, or in a list in Python's notation."""
+    """The texts in all JSON lists and objects of a reply."""
     decoder, found, place = json.JSONDecoder(), list[str](), 0
     for start in (match.start() for match in re.finditer(r"[\[{]", text)):
         if start < place:
@@ -177,12 +168,7 @@ def _in_json(text: str) -> list[str]:
         except (ValueError, RecursionError):
             continue
         found.extend(_texts_in(value))
-    if not found and (listed := re.search(r"\[\s*['\"].*\]", text, re.DOTALL)):
-        try:
-            found.extend(_texts_in(ast.literal_eval(listed[0])))
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return found
-    return found
+    return [text for text in found if words(text)]
 
 
 def _texts_in(value: Any) -> Iterator[str]:
@@ -195,84 +181,6 @@ def _texts_in(value: Any) -> Iterator[str]:
         for key, inner in value.items():
             if not _SKIPPED_KEY.search(str(key)) or isinstance(inner, list | dict):
                 yield from _texts_in(inner)
-
-
-def _items(mark: re.Pattern[str]) -> Callable[[str], list[str]]:
-    """Make a finder of items that begin with a marker and end with their line or sentence."""
-
-    def find(text: str) -> list[str]:
-        items: list[str] = []
-        going_on = False
-        for line in text.split("\n"):
-            found = mark.match(line)
-            if found and line.strip():
-                items.append(line[found.end() :].strip())
-                going_on = True
-            elif not line.strip():
-                going_on = going_on and not items[-1]
-            elif going_on and (not items[-1] or (not _ENDED.search(items[-1]) and _continues(line))):
-                items[-1] = f"{items[-1]} {line.strip()}".strip()
-            else:
-                going_on = False
-        return items
-
-    return find
-
-
-def _continues(line: str) -> bool:
-    return (line[0].isspace() or line[0].islower()) and not _BULLET.match(line)
-
-
-def _quoted(text: str) -> list[str]:
-    """Lines that are quotations, or otherwise three or more quotations within prose."""
-    lines = [found[1] for line in text.split("\n") if (found := _QUOTED_LINE.fullmatch(line))]
-    if len(lines) > 1:
-        return lines
-    inside = [one or other for one, other in _QUOTED.findall(text)]
-    return inside if len(inside) >= REQUIRED else lines
-
-
-def _sentences(text: str) -> list[str]:
-    """The questions in a reply without markers, except those of the model to its user."""
-    found: list[str] = []
-    for line in text.split("\n"):
-        if line.rstrip().endswith(":"):
-            continue
-        for piece in re.split(r"(?<=\?)\s+", line.strip()):
-            asked = _LEAD.sub("", piece)
-            if "?" in asked and not _OFFER.match(asked):
-                found.append(asked)
-    return found
-
-
-_FINDERS = (_in_json, _items(_NUMBERED), _items(_BULLET), _quoted)
-
-
-def _questions(texts: Sequence[str]) -> list[str]:
-    return [text for text in texts if text.rstrip("\"”'*)").endswith(("?", "？"))]
-
-
-def _cleaned(items: Sequence[str]) -> list[str]:
-    texts = (_clean(item) for item in items)
-    return [text for text in texts if words(text)]
-
-
-def _clean(item: str) -> str:
-    """Remove emphasis, label, quotes, and the text after the question from an item."""
-    if _OWN_WORDS.match(item):
-        return ""
-    text = _BOLD_LABEL.sub("", " ".join(item.split()).lstrip("•→|> -"))
-    text = _LABEL.sub("", text.replace("**", "").replace("__", "").strip("*_` ")).strip()
-    closing = _QUOTES.get(text[:1])
-    if closing and closing in text[1:]:
-        text = text[1 : text.rindex(closing)].strip()
-    if found := re.match(r".*[?？]", text):
-        rest = text[found.end() :]
-        # A quotation inside the question may end with it.
-        text = found[0] + ('"' if rest.startswith('"') and found[0].count('"') % 2 else "")
-    else:
-        text = _NOTE.sub("", text)
-    return text.strip("` ,;")
 
 
 # -- Sends requests, and sends one again if its reply is unusable, up to MAX_ATTEMPTS times
