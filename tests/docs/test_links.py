@@ -29,6 +29,11 @@ OTHER_OPTIONS = {
     "--config",
     "--cache",
     "--epochs",
+    "--gen",  # the regular expression stops at the underscore of --gen_kwargs, --log_samples and the like
+    "--log",
+    "--reuse",
+    "--tasks",
+    "--use",
     "--temperature",
     "--short",
     "--sizes",
@@ -42,7 +47,7 @@ OTHER_OPTIONS = {
     "--write-only",
     "--skip",
 }
-"""Options of vLLM, inspect_ai and scripts in perf/, and an example of docs/extending.md."""
+"""Options of vLLM, lmms-eval, VLMEvalKit, inspect_ai and scripts in perf/, and an example of docs/extending.md."""
 
 
 @cache

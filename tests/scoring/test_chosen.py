@@ -905,3 +905,15 @@ def test_what_holds_for_two_options_states_neither(
     question: str, options: tuple[str, ...], response: str, position: int | None
 ) -> None:
     assert read_choice(response, options, question).position == position
+
+
+def test_of_a_calculation_only_the_result_is_stated() -> None:
+    options = ["24 cm", "28 cm", "32 cm", "36 cm"]
+    for response in (
+        "However, the notch adds 2 sides, so the total is 28 + 4 = 32 cm.\n\nThe perimeter is **32 cm**.",
+        "The perimeter is 28 cm + 4 cm = 32 cm.",
+        "So it is 24 × 1.5 - 4 = 32 cm.",
+    ):
+        assert read_choice(response, options, "What is the perimeter?").position == 2
+    formulas = ["2 + 3 = 5", "2 + 3 = 6"]
+    assert read_choice("2 + 3 = 5", formulas).position == 0

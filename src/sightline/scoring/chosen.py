@@ -102,6 +102,8 @@ def read_choice(response: str, options: Sequence[str], question: str = "") -> Ch
     Choice(position=None, rule='several', words='A, B')
     """
     texts, response = tuple(options), _TURN_ENDS.split(response, maxsplit=1)[0]
+    if "=" in response and not any("=" in text for text in texts):
+        response = _LEFT_SIDE.sub("", response)
     read = _read_choice(response, texts, question)
     if read.rule == "none" and response.strip():
         return _read_otherwise(response, prepared_options(texts), question) or read
@@ -112,6 +114,10 @@ _TURN_ENDS = re.compile(
     r"<\|(?:im_end|eot_id|endoftext|end|eos)\|>|</s>|<eos>|<end_of_turn>|(?<=\S)\s*\n+(?:Question|User|Human|Q)\s*:"
 )
 """Where a model goes on with a turn that is not its own."""
+
+_TERM = r"\d[\d.,]*(?:\s?(?:[^\W\d_]{1,4}\b|[%°€$]))?"
+_LEFT_SIDE = re.compile(rf"(?<![\w.])[$€£]?{_TERM}(?:\s*[-+−×x*/÷·]\s*[$€£]?{_TERM})+\s*=\s*(?=[$€£-]?\d)")
+"""The terms of a calculation, of which a response states the result only."""
 
 
 def chosen_letter(response: str, options: Sequence[str], question: str = "") -> str | None:
