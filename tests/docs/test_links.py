@@ -47,7 +47,7 @@ OTHER_OPTIONS = {
     "--write-only",
     "--skip",
 }
-"""Options of vLLM, lmms-eval, VLMEvalKit, inspect_ai and scripts in perf/, and an example of docs/extending.md."""
+"""Options of vLLM, other evaluation tools and scripts in perf/, and an example of docs/extending.md."""
 
 
 @cache
