@@ -493,13 +493,31 @@ def _label_radar(axes: PolarAxes, chart: Chart, panel: str, angles: dict[str, fl
 CELL_INCHES = 0.72
 
 
-def matrix(title: str, values: Sequence[MetricValue], width: float) -> Figure:
-    pairs = [(*both, value) for value in values if (both := _names(value)) is not None]
-    if not pairs:
+def matrix(title: str, runs: Mapping[str, Sequence[MetricValue]], width: float) -> Figure:
+    """Draw a panel for each run by its name, below each other; a run without values is named below them."""
+    panels = {run: [(*both, one) for one in of if (both := _names(one))] for run, of in runs.items()}
+    drawn = {run: pairs for run, pairs in panels.items() if pairs}
+    if not drawn:
         raise UserError("a matrix needs values of every two judges or humans", expected="another --plot-kind")
+    heights = [
+        min(width * 0.8, CELL_INCHES * len({name for pair in pairs for name in pair[:2]}) + 0.4)
+        for pairs in drawn.values()
+    ]
+    figure = _framed(width, 0.3 * len(drawn) + sum(heights), title)
+    grid = figure.add_gridspec(len(drawn), 1, height_ratios=heights)
+    for nth, (run, pairs) in enumerate(drawn.items()):
+        _matrix_panel(figure.add_subplot(grid[nth]), run if len(runs) > 1 else "", pairs)
+    metric = next(iter(drawn.values()))[0][2]
+    absent = "".join(f" {run}: no two judges." for run in panels if run not in drawn)
+    _add_legend(
+        figure, {}, [], f"{metric.metric}{AXIS_UNITS[metric.unit]} [95 % CI]; fuller is more.{absent}"
+    )
+    return figure
+
+
+def _matrix_panel(axes: Axes, title: str, pairs: Sequence[tuple[str, str, MetricValue]]) -> None:
     names = list(dict.fromkeys(name for first, second, _ in pairs for name in (first, second)))
-    figure = _framed(width, 0.3 + min(width * 0.8, CELL_INCHES * len(names) + 0.4), title)
-    axes = figure.add_subplot()
+    axes.set_title(for_plot(title), loc="left")
     low, high = PERCENT if pairs[0][2].unit == "percent" else (-1.0, 1.0)
     for first, second, value in pairs:
         shade = 0.75 * (0.0 if value.value is None else (value.value - low) / (high - low))
@@ -518,9 +536,6 @@ def matrix(title: str, values: Sequence[MetricValue], width: float) -> Figure:
     axes.set_aspect("equal", anchor="W")
     axes.tick_params(length=0)
     axes.spines[:].set(visible=True, color=GREY)
-    metric = pairs[0][2]
-    _add_legend(figure, {}, [], f"{metric.metric}{AXIS_UNITS[metric.unit]} [95 % CI]; fuller is more.")
-    return figure
 
 
 def _names(value: MetricValue) -> tuple[str, str] | None:

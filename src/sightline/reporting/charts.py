@@ -74,7 +74,10 @@ def draw_results(
             case "scatter":
                 return scatter(results, request.width, request.metrics, runs)
             case "matrix":
-                pairs = [one for one in results[0].metrics if one.subset.startswith("judges=")]
+                named = zip(run_names(results, runs), results, strict=True)
+                pairs = {
+                    run: [one for one in of.metrics if label_of(one)[0] == "judges"] for run, of in named
+                }
                 return matrix(title_of(results, by, runs), pairs, request.width)
             case _ if pivot and by is None:
                 return LABEL_DRAWERS[kind](varied_chart(points, request.metrics), request.width)
@@ -96,7 +99,7 @@ def draw_judges(report: JudgeReport, request: ChartRequest) -> None:
     """Draw a judge report: the judges over all answers, or with the kind `matrix` every two humans."""
     if request.kind == "matrix":
         pairs = report.humans.pairs
-        write_chart(request.path, lambda: matrix("Agreement of every two humans", pairs, request.width))
+        write_chart(request.path, lambda: matrix("Agreement of every two humans", {"": pairs}, request.width))
     else:
         chart = judges_chart(report)
         write_chart(request.path, lambda: forest(chart, request.width))

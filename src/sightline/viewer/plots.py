@@ -114,6 +114,13 @@ def scale_of(bounds: Range, values: Iterable[float | None]) -> Scale:
     return Scale(low, high, tuple(low + (high - low) * part / 4 for part in range(5)))
 
 
+def common_scale(scales: Sequence[Scale], values: Sequence[MetricValue]) -> Scale:
+    """A scale that holds all others; it begins at 0 if no value or interval is below."""
+    low, high = min(scale.low for scale in scales), max(scale.high for scale in scales)
+    below = any(number is not None and number < 0 for one in values for number in (one.value, one.low))
+    return scale_of((low if below else max(low, 0.0), high), ())
+
+
 def difference_scale(values: Iterable[float | None]) -> Scale:
     """A scale with zero in the middle.
 

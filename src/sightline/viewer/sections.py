@@ -37,6 +37,7 @@ from sightline.viewer.plots import (
     Scale,
     chance_of,
     chance_points,
+    common_scale,
     human_rows,
     leading,
     meaning,
@@ -495,8 +496,14 @@ class ResultTable(Struct, frozen=True):
 
 
 def stats(run: NamedResult) -> list[Stat]:
+    """The leading metrics, those of one unit on one scale."""
     benchmark = run.result.benchmark
     found = [value for name in leading([run]) if (value := run.value(name)) is not None]
+    by_unit = {unit: [one for one in found if one.unit == unit] for unit in {one.unit for one in found}}
+    scales = {
+        unit: common_scale([metric_scale([run], one.metric, [one]) for one in of], of)
+        for unit, of in by_unit.items()
+    }
     return [
         Stat(
             one.metric,
@@ -504,7 +511,7 @@ def stats(run: NamedResult) -> list[Stat]:
             one,
             metric_plot(
                 one,
-                metric_scale([run], one.metric, [one]),
+                scales[one.unit],
                 humans=human_rows(benchmark),
                 chance=chance_of(benchmark, one.metric),
             ),

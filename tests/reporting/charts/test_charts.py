@@ -189,7 +189,7 @@ def test_no_text_leaves_the_chart(
             case "scatter":
                 figure = scatter([add_published(one, "GPT-4o") for one in models(mmr3)], width)
             case "matrix":
-                figure = matrix("agreement of judges", JUDGES, width)
+                figure = matrix("agreement of judges", {"": JUDGES}, width)
             case _:
                 figure = bars(varied_chart(result_points(models(mmr3))), width)
         canvas: Any = FigureCanvasAgg(figure)
@@ -212,8 +212,15 @@ def test_a_scatter_plot_has_the_pairs_that_the_paper_discusses(mmr3: Make) -> No
     assert (published.x.value, published.y.value) == (16.31, 79.6)
 
 
+def test_a_matrix_of_several_runs_has_a_panel_for_each_by_its_name() -> None:
+    figure = matrix("agreement", {"alpha": JUDGES, "beta": JUDGES[:1], "gamma": []}, 6.9)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["alpha", "beta"]
+    assert [len(axes.texts) for axes in figure.axes] == [2 * len(JUDGES), 2]
+    assert "gamma: no two judges." in figure.legends[0].get_title().get_text()
+
+
 def test_a_matrix_is_symmetrical_and_names_both_judges() -> None:
-    axes = matrix("agreement", JUDGES, 6.9).axes[0]
+    axes = matrix("agreement", {"": JUDGES}, 6.9).axes[0]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["rules", "gpt-4", "claude"]
     cells = {text.get_position(): text.get_text() for text in axes.texts}
     assert len(cells) == 6

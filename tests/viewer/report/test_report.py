@@ -26,14 +26,14 @@ from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.metrics.agreement import WITH_HUMANS
 from sightline.metrics.flips import ChangeCounts
 from sightline.metrics.significance import Significance
-from sightline.types import MetricValue
+from sightline.types import MetricDefinition, MetricValue
 from sightline.viewer.comparison_view import ChangeList, changed_group_view, comparison_view
 from sightline.viewer.environment import number
 from sightline.viewer.group_view import group_view
 from sightline.viewer.html_report import GroupList, PartContent, report_page
 from sightline.viewer.index_types import ChangedGroup, ComparedMetric, GroupFilter, RunComparison
-from sightline.viewer.plots import NamedResult
-from sightline.viewer.sections import Bars, DifferencesSection, Forest, ScatterSection, section_views
+from sightline.viewer.plots import PERCENT_SCALE, NamedResult
+from sightline.viewer.sections import Bars, DifferencesSection, Forest, ScatterSection, section_views, stats
 
 PAIR = detail(
     [
@@ -279,3 +279,19 @@ def test_judges_stand_beside_each_other_with_their_agreement(codis: Make) -> Non
     assert [(view.title, len(view.rows), view.notes) for view in views if isinstance(view, Forest)] == [
         ("accepted by judge", 2, (f"mini: {WITH_HUMANS} gpt: 90.0 (n 10)",))
     ]
+
+
+def test_leading_metrics_of_one_unit_have_one_scale_with_numbers(mmr3: Make) -> None:
+    result = mmr3()
+    found = stats(NamedResult("mini", result))
+    assert len(found) > 1
+    assert {one.plot.scale for one in found} == {PERCENT_SCALE}
+    page = page_of(PartContent((NamedResult("mini", result),)))
+    cards = page.partition('<div class="stats">')[2].partition("</div></section>")[0]
+    assert cards.count('text-anchor="middle">100</text>') == len(found)
+    cosine = {"s_gt": MetricDefinition("similarity", "higher", (-100.0, 100.0))}
+    signed = replace(result, metric_definitions={**result.metric_definitions, **cosine})
+    assert {one.plot.scale.low for one in stats(NamedResult("mini", signed))} == {0.0}
+    negative = [replace(one, low=-3.0) if one.metric == "s_gt" else one for one in result.metrics]
+    below = stats(NamedResult("mini", replace(signed, metrics=negative)))
+    assert {one.plot.scale.low for one in below} == {-100.0}
