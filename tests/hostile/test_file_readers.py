@@ -31,7 +31,7 @@ HUMAN = "--human human.jsonl"
 IMPORT = "--task iibench:none --data iibench --allow-missing --out imported.jsonl --force"
 BUILD = "--kind blur --out out --processes 1 --force --quiet"
 ASSIGNED = (
-    "build mask instances.json --images images --spec types.json --labels labels.json --leave-out none"
+    "build mask instances.json --images images --spec types.json --labels labels.json"
     " --out masked --processes 1 --force --quiet"
 )
 REPHRASE = f"build rephrase questions.json --images images --min-words 1 --out rephrased {RUN}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ from msgspec import Meta, Struct
 from sightline.builders.sources import confined
 from sightline.errors import UserError, needs_extra
 from sightline.formats.files import read_bytes
-from sightline.text import UNDECODABLE, fault, json_records
+from sightline.text import UNDECODABLE, decode_json, fault
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,15 +102,7 @@ class _InstancesFile(Struct, frozen=True):
 
 
 def read_instances(path: Path) -> CocoInstances:
-    content = read_bytes(path)
-    try:
-        whole = msgspec.json.decode(content, type=_InstancesFile)
-    except msgspec.ValidationError as error:
-        raise _invalid(error, content, path) from None
-    except UNDECODABLE:
-        rows = json_records(content, path)
-        fault = "holds NaN or Infinity, which JSON does not allow" if len(rows) == 1 else "is JSON Lines"
-        raise UserError(fault, file=path, expected=EXPECTED) from None
+    whole = decode_json(read_bytes(path), _InstancesFile, path, EXPECTED)
     photos = {one.id: one for one in whole.images}
     names = {one.id: one.name for one in whole.categories}
     _refuse_duplicates((one.id for one in whole.images), "images", path)
@@ -228,21 +219,3 @@ def _refuse_duplicates(ids: Iterable[int], part: str, path: Path) -> None:
                 expected="each id once",
             )
         earlier.add(one)
-
-
-def _invalid(error: msgspec.ValidationError, content: bytes, path: Path) -> UserError:
-    """The error for a file in another layout, with the id of the wrong entry."""
-    message, _, place = str(error).partition(" - at `$")
-    missing = re.search(r"missing required field `([^`]+)`", message)
-    part, number, field = re.fullmatch(r"\.?(\w*)(?:\[(\d+)\])?\.?(.*?)`?", place).groups()  # type: ignore[union-attr]
-    entry = json_records(content, path)[0][1].get(part) if number else None
-    record = f"{part}[{number}]" if number else None
-    if isinstance(entry, list) and isinstance(entry[int(number)], dict) and "id" in entry[int(number)]:
-        record = f"{record} with id {entry[int(number)]['id']!r}"
-    return UserError(
-        message[0].lower() + message[1:],
-        file=path,
-        record=record,
-        field=(missing[1] if missing else field or (part if not number else None)) or None,
-        expected=EXPECTED,
-    )

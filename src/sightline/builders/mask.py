@@ -36,7 +36,7 @@ from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
 from sightline.formats.files import read_bytes
 from sightline.formats.groups import ORIGINAL, GroupLine
-from sightline.text import json_records, load
+from sightline.text import fault, json_records, load
 
 if TYPE_CHECKING:
     import numpy as np
@@ -352,7 +352,7 @@ def paint(image: Image, hidden: NDArray[np.bool_], colour: Colour) -> Image:
 # -- Reads the authors' label files types.json and labels.json: the maskings and the category of each
 #    image
 
-LEFT_OUT = ("000000581719",)
+LEFT_OUT = 581719
 """The image that is in the authors' files (1,501 images) but not among the paper's 4,500 maskings: only
 without it do the sub-groups have the sizes of Tables 11-13."""
 
@@ -392,13 +392,19 @@ class MaskAssignment(Struct, frozen=True):
         return {f"{number:012}": "not in the instances file" for number in absent}
 
 
+_EXPECTED_ENTRY = (
+    f"colors ({', '.join(COLOURS)}), lines ({', '.join(map(str, get_args(Lines)))}) and"
+    f" draw_type ({', '.join(get_args(Shape))})"
+)
+
+
 class _MaskingEntry(Struct, frozen=True):
     colors: Colour
     lines: Lines
     draw_type: Shape
 
 
-def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_OUT) -> MaskAssignment:
+def read_assignment(types: Path, labels: Path) -> MaskAssignment:
     """Read an assignment; both files have keys '<COCO id>_<0|1|2>'."""
     drawn = _by_image(_entries(types, _MaskingEntry), types)
     named = _by_image(_entries(labels, int), labels)
@@ -411,15 +417,14 @@ def read_assignment(types: Path, labels: Path, leave_out: Sequence[str] = LEFT_O
             raise UserError(
                 "has several categories for one object", file=labels, record=f"{number:012}", found=found
             )
-    gone = {_number(name, drawn, types) for name in leave_out if name not in LEFT_OUT or int(name) in drawn}
     return MaskAssignment(
         maskings={
             number: tuple(Masking(one.colors, one.lines, one.draw_type) for one in entries)
             for number, entries in drawn.items()
-            if number not in gone
+            if number != LEFT_OUT
         },
-        categories={number: one for number, (one, *_) in named.items() if number not in gone},
-        left_out=tuple(f"{number:012}" for number in sorted(gone)),
+        categories={number: one for number, (one, *_) in named.items() if number != LEFT_OUT},
+        left_out=tuple(f"{number:012}" for number in drawn if number == LEFT_OUT),
         labels=str(labels),
     )
 
@@ -435,7 +440,8 @@ def _entries(path: Path, kind: type[T]) -> dict[str, T]:
         try:
             entries[key] = msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise _invalid(error, path, key, value, kind) from None
+            expected = "a category's id" if kind is int else _EXPECTED_ENTRY
+            raise UserError(fault(error), file=path, record=key, found=value, expected=expected) from None
     return entries
 
 
@@ -458,29 +464,3 @@ def _by_image(entries: Mapping[str, T], path: Path) -> dict[int, list[T]]:
                 expected="_0, _1 and _2",
             )
     return {number: [numbered[n] for n in sorted(numbered)] for number, numbered in found.items()}
-
-
-def _number(name: str, known: Collection[int], path: Path) -> int:
-    if not re.fullmatch(r"[0-9]{1,18}", name) or int(name) not in known:
-        raise UserError(
-            "has no such image to leave out", file=path, found=name, expected="--leave-out with its COCO id"
-        )
-    return int(name)
-
-
-def _invalid(error: msgspec.ValidationError, path: Path, key: str, value: Any, kind: type[Any]) -> UserError:
-    message, _, place = str(error).partition(" - at `$")
-    missing = re.search(r"missing required field `([^`]+)`", message)
-    field = missing[1] if missing else place.strip("`.")
-    words = {"colors": Colour, "lines": Lines, "draw_type": Shape}
-    expected = "a category's id" if kind is int else "colors, lines and draw_type"
-    if field in words:
-        expected = f"one of {', '.join(str(one) for one in get_args(words[field]))}"
-    return UserError(
-        message[0].lower() + message[1:],
-        file=path,
-        record=key,
-        field=field or None,
-        found=None if missing else value[field] if field else value,
-        expected=expected,
-    )

@@ -117,7 +117,6 @@ one per image. A mask has 1, 3, 5 or 7 horizontal bands of one colour with gaps 
 the object's box or to the ellipse inscribed in it. Pixels outside the box do not change (in PNG; JPEG is
 lossy).
 """
-NONE = "none"
 
 
 def register_mask(parser: argparse.ArgumentParser) -> None:
@@ -128,13 +127,6 @@ def register_mask(parser: argparse.ArgumentParser) -> None:
     add = spec.add_argument
     add("--spec", metavar="types.json", help="'<COCO id>_<0|1|2>' -> colors, lines, draw_type")
     add("--labels", metavar="labels.json", help="'<COCO id>_<0|1|2>' -> category id of the object")
-    add(
-        "--leave-out",
-        action="append",
-        metavar="ID",
-        help=f"image of the spec to leave out; may repeat; '{NONE}' for none (default: 000000581719, which "
-        "is in the authors' files and not among the paper's 4,500 maskings)",
-    )
     add_building(parser)
     parser.set_defaults(execute=execute_mask)
 
@@ -189,8 +181,6 @@ def _check_options(options: argparse.Namespace) -> None:
         raise UserError(
             f"{missing} is missing", expected="--spec types.json and --labels labels.json together"
         )
-    if options.spec is None and options.leave_out:
-        raise UserError("--leave-out needs a spec", expected="--spec types.json --labels labels.json")
     if not Path(options.images).is_dir():
         raise UserError(
             "there is no such folder", file=options.images, expected="a folder of images for --images"
@@ -200,10 +190,9 @@ def _check_options(options: argparse.Namespace) -> None:
 def _assignment(options: argparse.Namespace) -> MaskAssignment | None:
     if options.spec is None:
         return None
-    from sightline.builders.mask import LEFT_OUT, read_assignment
+    from sightline.builders.mask import read_assignment
 
-    leave_out = LEFT_OUT if options.leave_out is None else [one for one in options.leave_out if one != NONE]
-    return read_assignment(Path(options.spec), Path(options.labels), leave_out)
+    return read_assignment(Path(options.spec), Path(options.labels))
 
 
 def _file_digest(path: Path) -> dict[str, str]:
