@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from sightline.reporting.table import MOST_NOTES, Value, show
+from sightline.reporting.table import MOST_NOTES, Column, ReportTable, Value, estimate, show
 from sightline.reporting.tables import first_view, summary, warnings_of
 from sightline.types import MetricValue, Result
 
@@ -83,3 +83,14 @@ def test_leading_metrics_without_a_value_give_their_reason_and_no_row(codis: Mak
 def test_a_run_and_its_notes_fit_80_columns(codis: Make) -> None:
     text, _ = printed(replace(codis(), notes=["word " * 60]))
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_rows_without_any_value_are_left_out_unless_all_are(codis: Make) -> None:
+    first, second, *_ = codis().metrics
+    none = MetricValue(second.metric, "all", None, 0, 0, reason="none")
+    columns = (Column("text", "metric", "metric"), Column("value", "a", "a"), Column("value", "b", "b"))
+    rows = ((first.metric, estimate(first), Value(None)), (none.metric, estimate(none), Value(None)))
+    for shown, names in ((rows, [first.metric]), (rows[1:], [none.metric])):
+        file = io.StringIO()
+        show([ReportTable("t", columns, shown)], file, 80, is_brief=True)
+        assert [one.metric for one in (first, none) if one.metric in file.getvalue()] == names

@@ -348,7 +348,9 @@ def show(
     for table in map(visible_table, tables):
         notes = table.notes[:MOST_NOTES] if is_brief else table.all_notes
         left_out += len(table.all_notes) - len(notes)
-        table = replace(table, notes=notes, legend=())
+        table = replace(
+            table, notes=notes, legend=(), rows=_with_values(table.rows) if is_brief else table.rows
+        )
         if is_brief and _layout(table, console.width, breaks=breaks).width > console.width:
             table = _without_asides(table)
         for part in _fitted(table, console.width, breaks=breaks):
@@ -481,6 +483,13 @@ def _words(text: str, *, breaks: bool) -> list[str]:
 def _broken(text: str, width: int) -> Text:
     """A text whose addresses are broken before their names if they do not fit: `http://host/v1#name`."""
     return Text(text if _widest(text.split()) <= width else text.replace("#", "#\n"))
+
+
+def _with_values(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
+    """The rows with a value, and those that should have none; all rows if none has one."""
+    values = [[cell.value for cell in row if isinstance(cell, Value)] for row in rows]
+    kept = [row for row, found in zip(rows, values, strict=True) if not found or set(found) != {None}]
+    return tuple(kept or rows)
 
 
 def _without_asides(table: ReportTable) -> ReportTable:
