@@ -184,6 +184,24 @@ def test_an_image_that_leads_out_of_the_folder_is_not_shown(
         file.write_bytes(outside.read_bytes())
 
 
+def test_runs_are_listed_with_results_time_and_tokens_and_sorted_by_them(client: TestClient) -> None:
+    for run in (1, 2):
+        shown(client, f"/runs/{run}")
+    page = client.get("/runs").text
+    for run in (1, 2):
+        values = client.get(f"/runs/{run}/metrics.json").json()["metrics"]
+        first = next(one for one in values if (one["metric"], one["subset"]) == ("acc_p", "all"))
+        row = page.partition(f'href="/runs/{run}"')[2].partition("</tr>")[0]
+        assert f"{first['value']:.1f}" in row
+        assert f"[{first['low']:.1f}, {first['high']:.1f}]" in row
+        assert re.search(r">\d+ s</td>", row)
+    ordered = client.get("/runs", params={"order": "result"}).text
+    results = [float(one) for one in re.findall(r'acc_p</span> <span class="num">([\d.]+)', ordered)]
+    assert len(results) == 2
+    assert results == sorted(results, reverse=True)
+    assert client.get("/runs", params={"order": "luck"}).status_code == 400
+
+
 def test_two_runs_are_compared_and_lead_to_the_groups_behind_each_number(client: TestClient) -> None:
     page = shown(client, "/compare?run=1&run=2")
     counts = [int(count) for count in re.findall(r'<b class="num">(\d+)</b>', page)]

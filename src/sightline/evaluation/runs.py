@@ -36,7 +36,12 @@ ALWAYS = ("split",)
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
-    """A run in the list; `name` is None without one, `limit` None for all samples."""
+    """A run in the list; `name` is None without one, `limit` None for all samples.
+
+    Attributes:
+        seconds: The time from the start to the end; None before the end.
+        tokens: The tokens of the requests that the run sent; `cost` is what they cost, as far as it is known.
+    """
 
     number: int = field(name="run")
     name: str | None
@@ -49,6 +54,9 @@ class RunLine(Struct, frozen=True, kw_only=True):
     limit: int | None
     options: Mapping[str, Any]
     state: str
+    seconds: float | None = None
+    tokens: int = 0
+    cost: float = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -108,6 +116,9 @@ def _line(
         limit=run.description.options.get("limit") if run else None,
         options=options,
         state=_state(run, is_held=is_held) if run else DAMAGED,
+        seconds=row.finished - row.created if run and row.finished is not None else None,
+        tokens=run.counts.tokens if run else 0,
+        cost=run.counts.cost if run else 0.0,
     )
 
 

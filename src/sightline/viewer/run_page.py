@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +18,7 @@ from sightline.evaluation.runs import RunLine, read_stored_run, select_runs
 from sightline.reporting.notes import run_notes, value_notes
 from sightline.reporting.tables import warnings_of
 from sightline.types import MetricValue, Result, VerdictName
+from sightline.viewer.addresses import read_word
 from sightline.viewer.groups_page import Card, cards
 from sightline.viewer.index_types import Facets, RunSummary
 from sightline.viewer.live_run import LiveView
@@ -122,28 +125,56 @@ class RunRow(Struct, frozen=True):
 
 
 def runs_page(viewer: Viewer, request: Request) -> Response:
-    """The runs, the latest first; `task`, `model` and `tag` select."""
+    """The runs in an order, the latest first by default; `task`, `search` and `tag` select."""
     query = request.query_params
-    task, model, tag = query.get("task", ""), query.get("model", ""), query.get("tag", "")
+    task, search, tag = query.get("task", ""), query.get("search", ""), query.get("tag", "")
+    order = read_word("order", query.get("order") or "latest", ORDERS)
     summaries = viewer.index.runs()
     runs = [summary.line for summary in summaries]
-    selected = {run.number for run in select_runs(runs, [tag] if tag else [], task, model)}
+    selected = {
+        run.number for run in select_runs(runs, [tag] if tag else [], task, "") if _holds(run, search)
+    }
+    rows = [
+        RunRow(summary.line, _first_value(summary))
+        for summary in reversed(summaries)
+        if summary.run in selected
+    ]
     return viewer.page(
         "runs_page.html",
         {
-            "rows": _rows([summary for summary in reversed(summaries) if summary.run in selected]),
+            "rows": sorted(rows, key=ORDERS[order], reverse=True),
+            "order": order,
+            "address": lambda by: (
+                "/runs?" + urlencode({"task": task, "search": search, "tag": tag, "order": by})
+            ),
             "total": len(runs),
             "tasks": sorted({run.task for run in runs}),
             "tags": sorted({tag for run in runs for tag in run.tags}),
             "task": task,
-            "model": model,
+            "search": search,
             "tag": tag,
         },
     )
 
 
-def _rows(summaries: Sequence[RunSummary]) -> list[RunRow]:
-    return [RunRow(summary.line, _first_value(summary)) for summary in summaries]
+def _value_of(row: RunRow) -> float:
+    return -math.inf if row.value is None or row.value.value is None else row.value.value
+
+
+ORDERS: Mapping[str, Callable[[RunRow], float]] = {
+    "latest": lambda row: row.line.number,
+    "result": _value_of,
+    "time": lambda row: row.line.seconds or 0.0,
+    "tokens": lambda row: row.line.tokens,
+    "cost": lambda row: row.line.cost,
+}
+"""Order of the list -> the number of a run, the largest first."""
+
+
+def _holds(run: RunLine, search: str) -> bool:
+    """Whether the name, the model, a tag or the note of a run holds the text."""
+    texts = (run.name or "", run.model, *run.tags, run.note)
+    return any(search.casefold() in text.casefold() for text in texts)
 
 
 def _first_value(summary: RunSummary) -> MetricValue | None:
