@@ -138,6 +138,6 @@ def test_an_option_of_the_page_reaches_every_interface(changed: Callable[[str], 
     assert "run 1:" in call(*command, "--skip", "1", "--out", "results")
     result = json.loads((Path(codis).parent / "results" / "metrics.json").read_text())
     assert (result["samples"], result["options"]["skip"]) == (1, 1)
-    assert "--skip N" in call("-m", "sightline", "sweep", "--help")
+    assert "--skip N" in call("-m", "sightline", "sweep", "--help-all")
     code = "import sightline; sightline.run('codis', model='baseline/chance', skip='7')"
     assert "wrong value of the option skip (found '7'); expected int" in call("-c", code)
