@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 from msgspec import Struct
 
@@ -50,76 +51,73 @@ _UNREADABLE = (
     r"|illegible|unreadable|unidentifiable|unrecogni[sz]able|indiscernible|unanswerable|undetermined"
     r"|indeterminate|unclear|unknown|uncertain))"
 )
-_INABILITY = tuple(
-    re.compile(pattern)
-    for pattern in (
-        # The speaker can not, does not or will not.
-        rf"\bi {_ADVERBS}(?:can|could) not\b(?! believe| wait| help but| imagine)"
-        rf"|\bi (?:\w+ ){{1,8}}?(?:and|so|thus|therefore) (?:thus |therefore )?can not (?:{_TELL})"
-        rf"|\b(?:we|one|you) can not (?:{_TELL}) (?:what|which|who|whether|if|how|where|when|from)\b",
-        r"\bi (?:am|was) (?:\w+ )?(?:not (?:\w+ )?(?:able|allowed|permitted|equipped|designed|comfortable"
-        r"|in a position)|unable|incapable|forbidden)\b",
-        rf"\bi (?:will|would|may|must|should) not {_ADVERBS}(?:be able|help|assist|provide|give"
-        rf"|share|comment"
-        rf"|speculate|{_TELL})\b",
-        rf"\bi {_ADVERBS}(?:fail(?:ed)? to|struggle to|lack|(?:have|see) (?:no|trouble|difficulty"
-        rf"|insufficient)"
-        r"|(?:do|did|would) not (?:\w+ )?(?:have|possess|understand|recogni[sz]e|identify|feel comfortable)"
-        rf"|do not (?:\w+ )?see (?:\w+ )?{_INPUT}|do not (?:\w+ )?know (?:what|which|who|whose"
-        rf"|whether|if|how"
-        r"|where|when|why|the|this|that)|(?:would )?(?:need|require)|would have to)\b"
-        r"|\bone would (?:need|have) to\b",
-        r"\bi am (?:\w+ )?(?:not (?:\w+ )?(?:sure|certain)|unsure|uncertain) (?:of|about|what|which"
-        r"|who|whether"
-        r"|if|how|where|when|why)\b",
-        r"\bi (?:\w+ )?(?:must |have to |need to |will have to |would )?(?:respectfully )?(?:decline|refuse"
-        r"|refrain|abstain)\b|\b(?:rather|prefer) not\b|\bnot something i (?:can|am)\b",
-        rf"^(?:\w+ly |sorry |so |and |but |well |i am afraid )*(?:{_CAN_NOT}|{_HARD} to) {_ADVERBS}(?:be"
-        rf" )?(?:{_TELL}|provide|help|assist|find|locate)\b",
-        # Something keeps the speaker from it.
-        r"\b(?:not|no|none|nothing|nor|too|hides?|covers?|prevents?|impossible|hard|difficult|insufficient"
-        r"|without)\b(?: \w+){0,14}? (?:for|allow\w*|let\w*|permit\w*|enabl\w*|tell\w*|giv\w*"
-        r"|prevent\w*) me\b"
-        r"|\bprevents? me\b|\b(?:beyond|against) my \w+|\billegible to me\b",
-        r"\b(?:against|violates?|conflicts? with|prohibit\w* by) (?:my|our|the) (?:\w+ )*(?:polic(?:y|ies)"
-        r"|guidelines?|rules|principles)\b",
-        # Nobody can.
-        rf"\b(?:it|that|this|which|makes?|making|is|seems|remains)(?: it)? {_ADVERBS}{_HARD}"
-        rf"(?: for (?:me|us|anyone))? to {_ADVERBS}(?:{_TELL}|provide|give)\b|\bno (?:way"
-        rf"|means) (?:to|of) {_TELL}",
-        rf"\bcan not {_ADVERBS}be {_ADVERBS}(?:{_TELL}|found|provided|given|inferred)\b",
-        rf"^(?:nobody|no one|none of (?:us|them|the \w+)) (?:can (?:\w+ )?{_TELL}|knows)\b|\bno \w+ can be"
-        rf" {_TELL}|\b(?:could|may|might) be anything\b|\banyone guess\b",
-        rf"\btoo \w+ (?:for (?:\w+ ){{1,4}}?)?to (?:be )?(?:{_TELL})"
-        rf"|\b(?:not enough|insufficient|too little)\b.* to {_TELL}",
-        # The input is missing, or nothing in it tells.
-        rf"\bno (?:\w+ )?{_INPUT}\b|\b{_INPUT} (?:\w+ ){{0,2}}?(?:(?:did|does|was|is"
-        rf"|could) not (?:\w+ )?(?:load"
-        r"|attach|upload|provid|includ|open|available|come)|failed to|is missing|is corrupted)"
-        r"|\byou (?:did|have) not (?:attach|provid|upload|includ|sen[dt]|shar)|\bforgot(?:ten)? to \w+"
-        r"|\bnothing to (?:describe|caption|see|read|answer)\b",
-        rf"(?<!has )(?<!have )(?<!had )\b(?:no|not any|not enough|insufficient"
-        rf"|not sufficient|too little)"
-        rf" (?:\w+ ){{0,2}}?{_FACTS}"
-        rf"\b(?! (?:desk|sign|board|cent))|\b(?:more|additional|further) {_FACTS} (?:is|are"
-        rf"|would be) (?:needed|required|necessary)"
-        rf"|\b(?:needs?|requires?) (?:more|additional|further) {_FACTS}"
-        rf"|\b{_FACTS} (?:is|are) not (?:\w+ )?(?:in|given|provided|available|present|shown|visible)\b",
-        r"\b(?:nothing|none) (?:in|of|about|on) (?:\w+ ){1,4}?(?:tells?|indicates?|reveals?|shows?"
-        r"|suggests?|that would|says?)\b",
-        rf"\b{_SOURCE} (?:\w+ ){{0,3}}?(?:lacks?|has no) (?:\w+ ){{0,2}}?{_FACTS}\b"
-        rf"|\b{_SOURCE}(?: \w+){{0,3}}? (?:do|does|did) not (?:\w+ )?(?:provide|give|specify"
-        rf"|mention|indicate"
-        rf"|state|say|tell|reveal|offer|disclose|(?:show|contain|include|have) (?:\w+ ){{0,2}}?(?:{_FACTS}"
-        rf"|what|which|who|whether|when|where|how))\b|\bdepends on (?:the )?{_FACTS}",
-        r"\b(?:is|are|was) not (?:\w+ )?(?:mentioned|specified|stated|indicated|disclosed)\b"
-        r"|^not (?:mentioned|specified|stated|indicated|given|provided)\b",
-        rf"\b(?:is|are|remains?|be|being) (?:\w+ly |still |too |completely "
-        rf"|entirely )*{_UNREADABLE}\b(?! to (?:him"
-        r"|her|them|the))|^(?:unclear|unanswerable|undetermined|indeterminate|illegible|unreadable"
-        r"|unidentifiable|unrecogni[sz]able)$|^(?:unclear|unknown|not clear) (?:what|which|who|whether|from"
-        r"|how|where|when)\b|\bnot clear (?:what|which|who|whether|if|from|how|where|when)\b",
-    )
+_INABILITY = (
+    # The speaker can not, does not or will not.
+    rf"\bi {_ADVERBS}(?:can|could) not\b(?! believe| wait| help but| imagine)"
+    rf"|\bi (?:\w+ ){{1,8}}?(?:and|so|thus|therefore) (?:thus |therefore )?can not (?:{_TELL})"
+    rf"|\b(?:we|one|you) can not (?:{_TELL}) (?:what|which|who|whether|if|how|where|when|from)\b",
+    r"\bi (?:am|was) (?:\w+ )?(?:not (?:\w+ )?(?:able|allowed|permitted|equipped|designed|comfortable"
+    r"|in a position)|unable|incapable|forbidden)\b",
+    rf"\bi (?:will|would|may|must|should) not {_ADVERBS}(?:be able|help|assist|provide|give"
+    rf"|share|comment"
+    rf"|speculate|{_TELL})\b",
+    rf"\bi {_ADVERBS}(?:fail(?:ed)? to|struggle to|lack|(?:have|see) (?:no|trouble|difficulty"
+    rf"|insufficient)"
+    r"|(?:do|did|would) not (?:\w+ )?(?:have|possess|understand|recogni[sz]e|identify|feel comfortable)"
+    rf"|do not (?:\w+ )?see (?:\w+ )?{_INPUT}|do not (?:\w+ )?know (?:what|which|who|whose"
+    rf"|whether|if|how"
+    r"|where|when|why|the|this|that)|(?:would )?(?:need|require)|would have to)\b"
+    r"|\bone would (?:need|have) to\b",
+    r"\bi am (?:\w+ )?(?:not (?:\w+ )?(?:sure|certain)|unsure|uncertain) (?:of|about|what|which"
+    r"|who|whether"
+    r"|if|how|where|when|why)\b",
+    r"\bi (?:\w+ )?(?:must |have to |need to |will have to |would )?(?:respectfully )?(?:decline|refuse"
+    r"|refrain|abstain)\b|\b(?:rather|prefer) not\b|\bnot something i (?:can|am)\b",
+    rf"^(?:\w+ly |sorry |so |and |but |well |i am afraid )*(?:{_CAN_NOT}|{_HARD} to) {_ADVERBS}(?:be"
+    rf" )?(?:{_TELL}|provide|help|assist|find|locate)\b",
+    # Something keeps the speaker from it.
+    r"\b(?:not|no|none|nothing|nor|too|hides?|covers?|prevents?|impossible|hard|difficult|insufficient"
+    r"|without)\b(?: \w+){0,14}? (?:for|allow\w*|let\w*|permit\w*|enabl\w*|tell\w*|giv\w*"
+    r"|prevent\w*) me\b"
+    r"|\bprevents? me\b|\b(?:beyond|against) my \w+|\billegible to me\b",
+    r"\b(?:against|violates?|conflicts? with|prohibit\w* by) (?:my|our|the) (?:\w+ )*(?:polic(?:y|ies)"
+    r"|guidelines?|rules|principles)\b",
+    # Nobody can.
+    rf"\b(?:it|that|this|which|makes?|making|is|seems|remains)(?: it)? {_ADVERBS}{_HARD}"
+    rf"(?: for (?:me|us|anyone))? to {_ADVERBS}(?:{_TELL}|provide|give)\b|\bno (?:way"
+    rf"|means) (?:to|of) {_TELL}",
+    rf"\bcan not {_ADVERBS}be {_ADVERBS}(?:{_TELL}|found|provided|given|inferred)\b",
+    rf"^(?:nobody|no one|none of (?:us|them|the \w+)) (?:can (?:\w+ )?{_TELL}|knows)\b|\bno \w+ can be"
+    rf" {_TELL}|\b(?:could|may|might) be anything\b|\banyone guess\b",
+    rf"\btoo \w+ (?:for (?:\w+ ){{1,4}}?)?to (?:be )?(?:{_TELL})"
+    rf"|\b(?:not enough|insufficient|too little)\b.* to {_TELL}",
+    # The input is missing, or nothing in it tells.
+    rf"\bno (?:\w+ )?{_INPUT}\b|\b{_INPUT} (?:\w+ ){{0,2}}?(?:(?:did|does|was|is"
+    rf"|could) not (?:\w+ )?(?:load"
+    r"|attach|upload|provid|includ|open|available|come)|failed to|is missing|is corrupted)"
+    r"|\byou (?:did|have) not (?:attach|provid|upload|includ|sen[dt]|shar)|\bforgot(?:ten)? to \w+"
+    r"|\bnothing to (?:describe|caption|see|read|answer)\b",
+    rf"(?<!has )(?<!have )(?<!had )\b(?:no|not any|not enough|insufficient"
+    rf"|not sufficient|too little)"
+    rf" (?:\w+ ){{0,2}}?{_FACTS}"
+    rf"\b(?! (?:desk|sign|board|cent))|\b(?:more|additional|further) {_FACTS} (?:is|are"
+    rf"|would be) (?:needed|required|necessary)"
+    rf"|\b(?:needs?|requires?) (?:more|additional|further) {_FACTS}"
+    rf"|\b{_FACTS} (?:is|are) not (?:\w+ )?(?:in|given|provided|available|present|shown|visible)\b",
+    r"\b(?:nothing|none) (?:in|of|about|on) (?:\w+ ){1,4}?(?:tells?|indicates?|reveals?|shows?"
+    r"|suggests?|that would|says?)\b",
+    rf"\b{_SOURCE} (?:\w+ ){{0,3}}?(?:lacks?|has no) (?:\w+ ){{0,2}}?{_FACTS}\b"
+    rf"|\b{_SOURCE}(?: \w+){{0,3}}? (?:do|does|did) not (?:\w+ )?(?:provide|give|specify"
+    rf"|mention|indicate"
+    rf"|state|say|tell|reveal|offer|disclose|(?:show|contain|include|have) (?:\w+ ){{0,2}}?(?:{_FACTS}"
+    rf"|what|which|who|whether|when|where|how))\b|\bdepends on (?:the )?{_FACTS}",
+    r"\b(?:is|are|was) not (?:\w+ )?(?:mentioned|specified|stated|indicated|disclosed)\b"
+    r"|^not (?:mentioned|specified|stated|indicated|given|provided)\b",
+    rf"\b(?:is|are|remains?|be|being) (?:\w+ly |still |too |completely "
+    rf"|entirely )*{_UNREADABLE}\b(?! to (?:him"
+    r"|her|them|the))|^(?:unclear|unanswerable|undetermined|indeterminate|illegible|unreadable"
+    r"|unidentifiable|unrecogni[sz]able)$|^(?:unclear|unknown|not clear) (?:what|which|who|whether|from"
+    r"|how|where|when)\b|\bnot clear (?:what|which|who|whether|if|from|how|where|when)\b",
 )
 """A statement of one of these patterns says that the speaker, or anybody, cannot or will not answer."""
 
@@ -214,6 +212,12 @@ _YES_OR_NO = re.compile(r"\W*(?:yes|no)\W*(?:[,.;:!]|$)", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]|(?<!\w)['‘][^'’]{2,}['’](?!\w)")
 
 
+@cache
+def _compiled(patterns: Sequence[str]) -> Sequence[re.Pattern[str]]:
+    """Long lists, compiled by their first user: it takes 15 ms, and many evaluations read only letters."""
+    return tuple(map(re.compile, patterns))
+
+
 @cached_for_short_texts
 def is_refusal(response: str) -> bool | None:
     """Whether a response refuses to answer: it states an inability and gives no answer.
@@ -276,7 +280,7 @@ class _Clause(Struct, frozen=True):
     def of(cls, part: str, *, turned: bool) -> _Clause:
         whole = " ".join(words(part))
         text = _APOLOGY.sub("", whole)
-        ends = [match.end() for pattern in _INABILITY if (match := pattern.search(text))]
+        ends = [match.end() for pattern in _compiled(_INABILITY) if (match := pattern.search(text))]
         untold = _NOT_TOLD.search(text) and not _OTHERS.search(text)
         cue = bool(ends or untold or _CUE.search(text))
         stated = " ".join(words(without_lead_in(part))) if text == whole else text
@@ -367,63 +371,60 @@ _LACK = (
     r"|not (?:have|see|find|give|provide|contain|offer|include|got)(?: any| enough| a| the)?)"
 )
 
-_LEAVES_OPEN = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"\b(?:not|unable|impossible|difficult|hard|tough|tricky|insufficient|no way|never|nobody|no one"
-        rf"|unclear|uncertain|no {_QUALIFIER})(?: \w+){{0,5}}? {_FIND_OUT}",
-        rf"(?:^|\b(?:i|we|one|you|sorry|but|and|am|are|is|model|assistant) )(?:\w+ly )?"
-        rf"(?:unable|not able|can not|could not|not allowed|not possible|will not|nobody can|no one can)"
-        rf"(?: \w+ly| even)?(?: be)?(?: to)?(?: \w+ly)? {_HELP}",
-        rf"\b(?:hard|difficult|impossible|tough|tricky|unable|nobody can|no one can|who can|not possible)"
-        rf" (?:to )?(?:\w+ly )?{_HELP}",
-        r"\bnot(?: \w+)? (?:clear|certain|sure|known|apparent|obvious|evident"
-        r"|specified|stated|mentioned|provided|given|defined|available|indicated|conclusive|relevant)\b",
-        r"\b(?:unclear|uncertain|unknown|undetermined|ambiguous|inconclusive|unspecified|indeterminate"
-        r"|undecided|unsure|illegible|unreadable|unanswerable|undeterminable|unidentifiable|debatable"
-        r"|subjective)\b",
-        rf"\b{_LACK} (?:{_QUALIFIER} ){{0,3}}?{_NEEDED}\b",
-        rf"\b(?:more|additional|further) (?:{_QUALIFIER} ){{0,3}}?{_NEEDED} (?:\w+ )?"
-        r"(?:needed|required|necessary|helpful)\b|^(?:more|additional|further) \w+(?: please)?$",
-        r"\bn a$|^no (?:comment|clue)s?\b|^(?:not applicable|no|not) (?:answer|idea)s?\b|\bbeats me\b",
-        r"\bvar(?:y|ies) (?:by|from|between|across|depending)\b|\bgr[ae]y area\b|\bdepend(?:s|ing"
-        r"|ent)? ?(?:(?:up)?on\b|$)|\bit (?:all )?(?:depends|varies)\b|^depends\b",
-        rf"^(?:{_ONE} )?(?:(?:can|could|may|might|will|is|are) )?(?:\w+ )?(?:in |from )?{_ANY}"
-        r"(?: (?:works?|(?:is|are|(?:could|can|may|might|would) be)"
-        r" (?:\w+ly )?(?:possible|plausible|correct|right|true|fine|valid)))?$"
-        r"|\bboth (?:(?:are|is|could be|can be|may be|might be) )?(?:\w+ly )?"
-        r"(?:possible|plausible|correct|right|true)\b",
-        r"\b(may|might|could)(?: (?!not\b)\w+){0,6}? (?:may|might|could) (?:\w+ )?not\b"
-        r"|\b(may|might|could) not(?: \w+){0,6}? (?:may|might|could)\b"
-        rf"|\b(?:may|might|could) be(?: \w+){{1,4}}? {_ONE} (?:may|might|could) (?:also )?be\b",
-        rf"\b(is|are|was|were|do|does|can) (?:and|but) (?:{_ONE} )?\1 not\b",
-        r"^(?!.*\bwhether\b).*\bor (?:maybe |perhaps |possibly )?not$",
-        r"\b(?:could|can|may|might) be (?:either|both|any|neither)\b",
-        r"\bmatter of (?:\w+ )?(?:opinion|perspective|interpretation|taste)\b|\bopen to (?:\w+ )?interpret",
-        r"\bnot (?:necessarily|always)$|^(?:sometimes|it varies|equally likely)$|\bfifty fifty\b|^50 50\b",
-        r"^(?:it )?(?:is )?(?:maybe|perhaps|possibly|potentially|could be|might be|may be|conceivably"
-        r"|it may|might|might not be)"
-        r"(?: (?:yes|no|not|so|and|or|but|it|is|both|either|maybe|perhaps|possibly))*$",
-        r"\bi (?:am )?(?:(?:so|very) )?(?:sorry|apologi[sz]e)\b|^(?:sorry|apologies)\b",
-        r"\bas an? (?:\w+ )?(?:ai|language model|vision model|assistant)\b|\bi am (?:just |only )?an ai\b",
-        r"^(?:to some (?:extent|degree)|somewhat|partly|partially|in part|kind of|sort of|more or less)$"
-        r"|\b(?:tricky|tough|good|difficult|hard) (?:one|question)$",
-        rf"\b{_RECORD}s?(?: \w+){{0,3}}?"
-        r" (?:failed|fails|unable|(?:do|does|did|is|are|was|were|will|can) not)(?: to)?"
-        r" (?:be )?(?:load|open|display|upload|render)",
-        rf"^(?:the )?{_RECORD}s? not {_PRESENT}|^nothing (?:\w+ )?{_PRESENT}$",
-        r"\b(?:not|never|no one|nobody|forgot to|please|could you|can you|kindly|need to|must) (?:\w+ )?"
-        rf"{_SEND} (?:\w+ ){{0,2}}?{_RECORD}",
-        rf"\bno {_RECORD}s?(?: here| to (?:see|look at|view)| (?:came|comes) through)?$",
-        rf"\b{_RECORD} (?:is|was|are|seems|appears) (?:to be )?missing\b",
-        rf"\bnot (?:seem|appear) to be (?:an?|any) {_RECORD}"
-        rf"|\b(?:no access to|lack|missing) (?:the|this|any|an?) {_RECORD}",
-        rf"\btoo \w+ (?:away )?(?:for \w+ )?to (?:\w+ly )?{_FIND_OUT}",
-        r"\bi (?:(?:would|will) )?(?:rather|prefer) not\b|\bi (?:refuse|decline)\b|^(?:sorry )?no can do$"
-        r"|\bgood as mine\b|\bi wish i knew\b|^dunno\b|\bundecidable\b"
-        r"|\bneither confirm nor deny\b|\babstain\b|\bnot (?:have )?enough to go (?:on|by)\b",
-        r"^i (?:do not|can not) know$|\bnot a (?:simple )?yes or no question\b",
-    )
+_LEAVES_OPEN = (
+    rf"\b(?:not|unable|impossible|difficult|hard|tough|tricky|insufficient|no way|never|nobody|no one"
+    rf"|unclear|uncertain|no {_QUALIFIER})(?: \w+){{0,5}}? {_FIND_OUT}",
+    rf"(?:^|\b(?:i|we|one|you|sorry|but|and|am|are|is|model|assistant) )(?:\w+ly )?"
+    rf"(?:unable|not able|can not|could not|not allowed|not possible|will not|nobody can|no one can)"
+    rf"(?: \w+ly| even)?(?: be)?(?: to)?(?: \w+ly)? {_HELP}",
+    rf"\b(?:hard|difficult|impossible|tough|tricky|unable|nobody can|no one can|who can|not possible)"
+    rf" (?:to )?(?:\w+ly )?{_HELP}",
+    r"\bnot(?: \w+)? (?:clear|certain|sure|known|apparent|obvious|evident"
+    r"|specified|stated|mentioned|provided|given|defined|available|indicated|conclusive|relevant)\b",
+    r"\b(?:unclear|uncertain|unknown|undetermined|ambiguous|inconclusive|unspecified|indeterminate"
+    r"|undecided|unsure|illegible|unreadable|unanswerable|undeterminable|unidentifiable|debatable"
+    r"|subjective)\b",
+    rf"\b{_LACK} (?:{_QUALIFIER} ){{0,3}}?{_NEEDED}\b",
+    rf"\b(?:more|additional|further) (?:{_QUALIFIER} ){{0,3}}?{_NEEDED} (?:\w+ )?"
+    r"(?:needed|required|necessary|helpful)\b|^(?:more|additional|further) \w+(?: please)?$",
+    r"\bn a$|^no (?:comment|clue)s?\b|^(?:not applicable|no|not) (?:answer|idea)s?\b|\bbeats me\b",
+    r"\bvar(?:y|ies) (?:by|from|between|across|depending)\b|\bgr[ae]y area\b|\bdepend(?:s|ing"
+    r"|ent)? ?(?:(?:up)?on\b|$)|\bit (?:all )?(?:depends|varies)\b|^depends\b",
+    rf"^(?:{_ONE} )?(?:(?:can|could|may|might|will|is|are) )?(?:\w+ )?(?:in |from )?{_ANY}"
+    r"(?: (?:works?|(?:is|are|(?:could|can|may|might|would) be)"
+    r" (?:\w+ly )?(?:possible|plausible|correct|right|true|fine|valid)))?$"
+    r"|\bboth (?:(?:are|is|could be|can be|may be|might be) )?(?:\w+ly )?"
+    r"(?:possible|plausible|correct|right|true)\b",
+    r"\b(may|might|could)(?: (?!not\b)\w+){0,6}? (?:may|might|could) (?:\w+ )?not\b"
+    r"|\b(may|might|could) not(?: \w+){0,6}? (?:may|might|could)\b"
+    rf"|\b(?:may|might|could) be(?: \w+){{1,4}}? {_ONE} (?:may|might|could) (?:also )?be\b",
+    rf"\b(is|are|was|were|do|does|can) (?:and|but) (?:{_ONE} )?\1 not\b",
+    r"^(?!.*\bwhether\b).*\bor (?:maybe |perhaps |possibly )?not$",
+    r"\b(?:could|can|may|might) be (?:either|both|any|neither)\b",
+    r"\bmatter of (?:\w+ )?(?:opinion|perspective|interpretation|taste)\b|\bopen to (?:\w+ )?interpret",
+    r"\bnot (?:necessarily|always)$|^(?:sometimes|it varies|equally likely)$|\bfifty fifty\b|^50 50\b",
+    r"^(?:it )?(?:is )?(?:maybe|perhaps|possibly|potentially|could be|might be|may be|conceivably"
+    r"|it may|might|might not be)"
+    r"(?: (?:yes|no|not|so|and|or|but|it|is|both|either|maybe|perhaps|possibly))*$",
+    r"\bi (?:am )?(?:(?:so|very) )?(?:sorry|apologi[sz]e)\b|^(?:sorry|apologies)\b",
+    r"\bas an? (?:\w+ )?(?:ai|language model|vision model|assistant)\b|\bi am (?:just |only )?an ai\b",
+    r"^(?:to some (?:extent|degree)|somewhat|partly|partially|in part|kind of|sort of|more or less)$"
+    r"|\b(?:tricky|tough|good|difficult|hard) (?:one|question)$",
+    rf"\b{_RECORD}s?(?: \w+){{0,3}}?"
+    r" (?:failed|fails|unable|(?:do|does|did|is|are|was|were|will|can) not)(?: to)?"
+    r" (?:be )?(?:load|open|display|upload|render)",
+    rf"^(?:the )?{_RECORD}s? not {_PRESENT}|^nothing (?:\w+ )?{_PRESENT}$",
+    r"\b(?:not|never|no one|nobody|forgot to|please|could you|can you|kindly|need to|must) (?:\w+ )?"
+    rf"{_SEND} (?:\w+ ){{0,2}}?{_RECORD}",
+    rf"\bno {_RECORD}s?(?: here| to (?:see|look at|view)| (?:came|comes) through)?$",
+    rf"\b{_RECORD} (?:is|was|are|seems|appears) (?:to be )?missing\b",
+    rf"\bnot (?:seem|appear) to be (?:an?|any) {_RECORD}"
+    rf"|\b(?:no access to|lack|missing) (?:the|this|any|an?) {_RECORD}",
+    rf"\btoo \w+ (?:away )?(?:for \w+ )?to (?:\w+ly )?{_FIND_OUT}",
+    r"\bi (?:(?:would|will) )?(?:rather|prefer) not\b|\bi (?:refuse|decline)\b|^(?:sorry )?no can do$"
+    r"|\bgood as mine\b|\bi wish i knew\b|^dunno\b|\bundecidable\b"
+    r"|\bneither confirm nor deny\b|\babstain\b|\bnot (?:have )?enough to go (?:on|by)\b",
+    r"^i (?:do not|can not) know$|\bnot a (?:simple )?yes or no question\b",
 )
 _PERCEPTION = re.compile(r"\b(?:see|seen|visible|view)\b", re.IGNORECASE)
 _NO_PROOF = re.compile(rf"\b{_LACK} (?:{_QUALIFIER} ){{0,3}}?{_EVIDENCE}\b|\bnothing (?:\w+ ){{0,5}}?{_SHOW}")
@@ -457,7 +458,7 @@ def declines(statement: str, question: str = "") -> bool:
     if _PERCEPTION.search(question):
         text = _PERCEPTION.sub("", text)
     return is_question(statement) or (
-        any(pattern.search(text) for pattern in _LEAVES_OPEN)
+        any(pattern.search(text) for pattern in _compiled(_LEAVES_OPEN))
         or _lacks(_NO_PROOF, text, question)
         or _lacks(_NOT_SHOWN, text, question)
     )
