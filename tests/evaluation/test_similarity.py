@@ -79,18 +79,18 @@ def store(tmp_path: Path) -> Store:
 
 def test_each_distinct_text_is_embedded_once(store: Store) -> None:
     embedder = Counting()
-    made(store, embedder).embed(groups())
+    list(made(store, embedder).measured(groups()))
     assert sorted(embedder.asked) == ["a ball", "a lemon", "an orange", "orange"]
 
 
 def test_a_second_evaluation_embeds_nothing_and_does_not_load_the_model(store: Store) -> None:
-    made(store, Counting()).embed(groups())
+    list(made(store, Counting()).measured(groups()))
 
     def load() -> Counting:
         raise AssertionError("the embedder was loaded")
 
     again = Similarity(similarity("e", str), "counting", load, store)
-    again.embed(groups())
+    list(again.measured(groups()))
     assert [len(group.judgements) for group in again.measured(groups())] == [1, 1, 1]
 
 
@@ -99,15 +99,15 @@ class Other(Counting):
 
 
 def test_vectors_of_one_embedder_are_not_those_of_another(store: Store) -> None:
-    made(store, Counting()).embed(groups())
+    list(made(store, Counting()).measured(groups()))
     other = Other()
-    made(store, other, "other").embed(groups())
+    list(made(store, other, "other").measured(groups()))
     assert len(other.asked) == 4
 
 
 def test_a_model_that_changed_since_the_run_is_refused(store: Store) -> None:
     with pytest.raises(UserError, match=r"not the one that measured this run.*expected counting"):
-        made(store, Other()).embed(groups())
+        list(made(store, Other()).measured(groups()))
     assert store.caches.vectors.look_up([b"k"]) == {}
 
 
@@ -116,7 +116,7 @@ def test_the_partners_of_a_group_are_measured_too(store: Store) -> None:
     first, *_ = groups()
     held = Group(first.id, 0, first.cluster, first.outcomes, partners={"unchanged": draws})
     similar = made(store, Counting())
-    similar.embed([held])
+    list(similar.measured([held]))
     (found,) = similar.measured([held])
     assert len(found.judgements) == 1 + 6
     assert all("s_gt" in one.scores for one in found.partners["unchanged"])
@@ -126,22 +126,22 @@ def test_the_partners_of_a_group_are_measured_too(store: Store) -> None:
 
 def test_nothing_is_stored_if_the_embedder_fails(store: Store) -> None:
     with pytest.raises(EnvironmentFailedError, match="no finite vector"):
-        made(store, Failing()).embed(groups())
+        list(made(store, Failing()).measured(groups()))
     embedder = Counting()
-    made(store, embedder).embed(groups())
+    list(made(store, embedder).measured(groups()))
     assert len(embedder.asked) == 4
 
 
 def test_vectors_survive_the_store_bit_for_bit(store: Store) -> None:
     similar = made(store, Counting())
-    similar.embed(groups())
+    list(similar.measured(groups()))
     text = Counting().embed(["a lemon", "an orange"])
     (first, *_) = similar.measured(groups())
     assert first.judgements[0].value == float((text[0] @ text[1]).astype(np.float32))
 
 
 def test_answers_in_unknown_words_are_marked_from_the_store_alone(store: Store) -> None:
-    made(store, Counting()).embed(groups())
+    list(made(store, Counting()).measured(groups()))
     marked = [
         (outcome.response, outcome.scores.get("unknown_words"))
         for group in made(store, Failing()).measured(groups())

@@ -6,8 +6,9 @@ import math
 import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -36,9 +37,7 @@ class AnswerMeasures(Struct, frozen=True, kw_only=True):
     texts: TextMeasures | None = None
 
     def prepare(self, collected: CollectedAnswers) -> None:
-        """Measure every answer that the store does not hold measures of."""
-        if self.similarity is not None:
-            self.similarity.embed(collected.groups())
+        """Measure every text that the store does not hold numbers of; vectors are made in `measured`."""
         if self.texts is not None:
             self.texts.prepare(collected.groups())
 
@@ -224,6 +223,10 @@ TEXTS_PER_COMMIT = 1024
 """The number of texts that are embedded and stored together: an interruption loses at most these."""
 
 
+Embed = Callable[[Mapping[bytes, str]], Mapping[bytes, bytes]]
+"""Embeds texts by their keys, and stores the vectors: key -> what is stored."""
+
+
 def vector_scorer(benchmark: Benchmark, options: Mapping[str, Any]) -> VectorScorer | None:
     """The scorer of similarity; None if the benchmark measures none under these options."""
     return by_question(benchmark.scorers(options), VectorScorer).get(SIMILAR)
@@ -249,17 +252,63 @@ class Similarity:
         self._texts = ComparedTexts()
         self._clusters = array("q")
 
-    def embed(self, groups: Iterable[Group]) -> None:
-        """Embed and store every text of these groups that has no vector yet.
+    def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
+        """Add similarities to groups; their texts that have no vector are embedded and stored first."""
+        self._texts, self._clusters = ComparedTexts(), array("q")
+        last = None
+        with self._embedding() as embed:
+            for chunk in _chunks(groups):
+                parts = [[group, *partner_groups(group)] for group in chunk]
+                texts = [[self._scorer.texts(part) for part in own] for own in parts]
+                vectors = iter(self._vectors([several for own in texts for several in own], embed))
+                for group, own, own_texts in zip(chunk, parts, texts, strict=True):
+                    for text in own_texts[0]:
+                        self._texts.add(text)
+                    if group.cluster != last:
+                        last = group.cluster
+                        self._clusters.append(hash(last))
+                    stored = [next(vectors) for _ in own]
+                    scored = [
+                        self._scorer.read(part, rows[:, :-1], rows[:, -1].tolist())
+                        for part, rows in zip(own, stored, strict=True)
+                    ]
+                    yield _joined(group, scored)
 
-        What is stored is the vector, then the share of tokens that the embedder does not know.
-        """
+    def confused(self) -> MetricValue:
+        """How often the similarity confuses different short texts of the groups measured last."""
         import numpy as np
 
-        batches = self._texts_without_vector(groups)
-        first = next(batches, None)
-        if first is None:
-            return
+        clusters = len(np.unique(np.array(self._clusters)))
+        with self._embedding() as embed:
+            return confused(self._texts, clusters, lambda texts: next(self._vectors([texts], embed))[:, :-1])
+
+    @contextmanager
+    def _embedding(self) -> Iterator[Embed]:
+        """What embeds and stores texts; the model is loaded for the first of them."""
+        with ExitStack() as shown:
+            started: list[tuple[Embedder, Advance]] = []
+
+            def embed(missing: Mapping[bytes, str]) -> dict[bytes, bytes]:
+                """The vector of each text, then the share of its tokens that the embedder does not know."""
+                if not started:
+                    model = self._loaded()
+                    title, show = f"embedding ({model.name})", self._show_progress
+                    advance = shown.enter_context(progress(title, None, "texts", show_progress=show))
+                    started.append((model, advance))
+                model, advance = started[0]
+                added: dict[bytes, bytes] = {}
+                rest = iter(missing.items())
+                while batch := dict(islice(rest, TEXTS_PER_COMMIT)):
+                    rows = _rows_of(model, list(batch.values()))
+                    stored = dict(zip(batch, rows, strict=True))
+                    self._store.caches.vectors.add(stored)
+                    added |= stored
+                    advance(len(batch))
+                return added
+
+            yield embed
+
+    def _loaded(self) -> Embedder:
         model = self._load()
         if model.identity != self.identity:
             raise UserError(
@@ -267,66 +316,17 @@ class Similarity:
                 found=model.identity,
                 expected=self.identity,
             )
-        with progress(
-            f"embedding ({model.name})", None, "texts", show_progress=self._show_progress
-        ) as advance:
-            for batch in chain([first], batches):
-                texts = list(batch.values())
-                vectors = np.column_stack([model.embed(texts), model.unknown(texts)])
-                rows = (row.tobytes() for row in vectors.astype("<f4", copy=False))
-                self._store.caches.vectors.add(dict(zip(batch, rows, strict=True)))
-                advance(len(batch))
+        return model
 
-    def measured(self, groups: Iterable[Group]) -> Iterator[Group]:
-        self._texts, self._clusters = ComparedTexts(), array("q")
-        last = None
-        for chunk in _chunks(groups):
-            parts = [[group, *partner_groups(group)] for group in chunk]
-            texts = [[self._scorer.texts(part) for part in own] for own in parts]
-            vectors = iter(self._vectors([several for own in texts for several in own]))
-            for group, own, own_texts in zip(chunk, parts, texts, strict=True):
-                for text in own_texts[0]:
-                    self._texts.add(text)
-                if group.cluster != last:
-                    last = group.cluster
-                    self._clusters.append(hash(last))
-                stored = [next(vectors) for _ in own]
-                scored = [
-                    self._scorer.read(part, rows[:, :-1], rows[:, -1].tolist())
-                    for part, rows in zip(own, stored, strict=True)
-                ]
-                yield _joined(group, scored)
-
-    def confused(self) -> MetricValue:
-        """How often the similarity confuses different short texts of the groups measured last."""
-        import numpy as np
-
-        clusters = len(np.unique(np.array(self._clusters)))
-        return confused(self._texts, clusters, lambda texts: next(self._vectors([texts]))[:, :-1])
-
-    def _texts_without_vector(self, groups: Iterable[Group]) -> Iterator[dict[bytes, str]]:
-        """The distinct texts that have no vector, by key, in batches. The next batch may be read when the
-        vectors of the one before are stored."""
-        new: dict[bytes, str] = {}
-        for chunk in _chunks(groups):
-            parts = (part for group in chunk for part in (group, *partner_groups(group)))
-            keyed = {self._key(text): text for part in parts for text in self._scorer.texts(part)}
-            unknown = [key for key in keyed if key not in new]
-            cached = self._store.caches.vectors.look_up(unknown)
-            new |= {key: keyed[key] for key in unknown if key not in cached}
-            while len(new) >= TEXTS_PER_COMMIT:
-                batch = dict(islice(new.items(), TEXTS_PER_COMMIT))
-                yield batch
-                new = dict(islice(new.items(), TEXTS_PER_COMMIT, None))
-        if new:
-            yield new
-
-    def _vectors(self, texts: Sequence[Sequence[str]]) -> Iterator[Vectors]:
+    def _vectors(self, texts: Sequence[Sequence[str]], embed: Embed) -> Iterator[Vectors]:
         """What is stored of several lists of texts: one matrix of shape (texts, dimensions + 1) each."""
         import numpy as np
 
         keys = {text: self._key(text) for several in texts for text in several}
-        cached = self._store.caches.vectors.look_up(list(dict.fromkeys(keys.values())))
+        named = {key: text for text, key in keys.items()}
+        cached = self._store.caches.vectors.look_up(list(named))
+        if missing := {key: text for key, text in named.items() if key not in cached}:
+            cached |= embed(missing)
         if not cached:
             return (np.empty((0, 1), dtype="<f4") for _ in texts)
         rows = {key: row for row, key in enumerate(cached)}
@@ -335,6 +335,13 @@ class Similarity:
 
     def _key(self, text: str) -> bytes:
         return bytes.fromhex(text_digest(f"{self.identity} and unknown words\n{text}"))
+
+
+def _rows_of(model: Embedder, texts: Sequence[str]) -> Iterator[bytes]:
+    import numpy as np
+
+    vectors = np.column_stack([model.embed(texts), model.unknown(texts)])
+    return (row.tobytes() for row in vectors.astype("<f4", copy=False))
 
 
 def partner_groups(group: Group) -> list[Group]:
