@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -24,9 +23,6 @@ from sightline.types import ImageFile, ImageRef, Sample
 KEPT = 4
 """The data sets that stay in memory."""
 
-KEPT_SELECTIONS = 16
-"""The selections of items that stay in memory, four bytes for each item."""
-
 
 class DataItem(Struct, frozen=True):
     """An item of a data set: a sample, or a line of a groups file."""
@@ -38,8 +34,8 @@ class DataItem(Struct, frozen=True):
     images: tuple[ImageRef, ...]
 
 
-class DataSet(Struct, frozen=True, eq=False, dict=True):
-    """A data set; each object is a value of its own."""
+class DataSet(Struct, frozen=True, dict=True):
+    """A data set."""
 
     path: str
     kind: str
@@ -62,19 +58,12 @@ class DataSet(Struct, frozen=True, eq=False, dict=True):
     def selected(self, labels: Sequence[tuple[str, str]], search: str) -> Sequence[int]:
         if not labels and not search:
             return range(len(self.items))
-        return _selected(self, tuple(labels), search.casefold())
-
-
-@lru_cache(maxsize=KEPT_SELECTIONS)
-def _selected(data: DataSet, labels: Sequence[tuple[str, str]], sought: str) -> Sequence[int]:
-    return array(
-        "I",
-        (
+        sought = search.casefold()
+        return [
             place
-            for place, (item, text) in enumerate(zip(data.items, data.texts, strict=True))
+            for place, (item, text) in enumerate(zip(self.items, self.texts, strict=True))
             if sought in text and all(value in item.labels.get(name, ()) for name, value in labels)
-        ),
-    )
+        ]
 
 
 def read_data_set(path: Path) -> DataSet:
