@@ -105,6 +105,7 @@ def execute(options: argparse.Namespace) -> int:
         by=options.by,
         against=options.against,
         margin=options.margin,
+        all_tests=options.tests,
     )
     comparison, rows, tests, verdicts, _ = compared
     conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions, verdicts)

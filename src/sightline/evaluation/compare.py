@@ -215,10 +215,16 @@ def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
 #    margin
 
 
-def significance_of(comparison: Comparison, rows: Sequence[MetricValue]) -> dict[MetricSubset, Significance]:
-    """Test the differences of a comparison for significance, corrected for testing several of them."""
+def significance_of(
+    comparison: Comparison, rows: Sequence[MetricValue], *, asides: bool = False
+) -> dict[MetricSubset, Significance]:
+    """Test the differences of a comparison for significance, corrected for testing several of them.
+
+    With `asides`, the t test and McNemar's test are made, too.
+    """
     defined = [row for row in rows if row.value is not None]
-    tests = significance([comparison.groups[row.metric][row.subset] for row in defined])
+    paired = [comparison.groups[row.metric][row.subset] for row in defined]
+    tests = significance(paired, asides=asides)
     return {
         (row.metric, row.subset): test
         if test.detectable is None

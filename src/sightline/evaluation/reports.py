@@ -177,6 +177,7 @@ def compare_words(
     by: str | None = None,
     against: Sequence[str] = (),
     margin: float | None = None,
+    all_tests: bool = True,
 ) -> ComparedRuns:
     """Compare runs and results folders: each other one with its base, or all with one base."""
     if not base or len(base) not in (1, len(other)):
@@ -192,7 +193,8 @@ def compare_words(
     rows = rows_of(comparison, shown, by)
     check_rows(metrics, rows, comparison)
     verdicts = None if margin is None else margin_verdicts(comparison, rows, margin)
-    return ComparedRuns(comparison, rows, significance_of(comparison, rows), verdicts, margin or 0.0)
+    tests = significance_of(comparison, rows, asides=all_tests)
+    return ComparedRuns(comparison, rows, tests, verdicts, margin or 0.0)
 
 
 # -- Answers in the formats of other tools
