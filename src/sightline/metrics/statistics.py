@@ -330,6 +330,10 @@ def _legendre() -> tuple[Floats, Floats]:
     return np.polynomial.legendre.leggauss(48)
 
 
+_SMALL_STEP = 1e-9
+"""After a step below this, in radians, the next one is lost in rounding: Newton's steps square the error."""
+
+
 def _few_quantiles(freedom: Floats, level: float) -> Floats:
     """Quantiles of few degrees of freedom, n. With t = sqrt(n) tan(u), the density is proportional to
     cos(u)^(n-1), so that Newton's steps from u = 0 never pass the quantile."""
@@ -343,7 +347,10 @@ def _few_quantiles(freedom: Floats, level: float) -> Floats:
         area = angles / 2 * (between ** (freedom[:, None] + 3) @ weights)
         for power in (freedom + 2, freedom):
             area = ((power + 1) * area - cosine**power * sine) / power
-        angles = angles + (wanted - area) / cosine ** (freedom - 1)
+        steps = (wanted - area) / cosine ** (freedom - 1)
+        angles = angles + steps
+        if not (np.abs(steps) > _SMALL_STEP).any():
+            break
     quantiles: Floats = np.sqrt(freedom) * np.tan(angles)
     return quantiles
 
