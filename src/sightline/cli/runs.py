@@ -70,7 +70,9 @@ def execute_list(options: argparse.Namespace) -> int:
 
 
 def print_runs(runs: Sequence[RunLine], form: str) -> None:
-    """Print a list of runs. Only CSV has columns in which every run is empty."""
+    """Print a list of runs. Only CSV has columns in which every run is empty, options that are objects, and
+    `rules` where no other judge is.
+    """
     if form == "json":
         print_json(runs)
         return
@@ -78,13 +80,24 @@ def print_runs(runs: Sequence[RunLine], form: str) -> None:
         return
     from sightline.reporting.table import build_table
 
-    filled = [(column, cell) for column, cell in _fields() if form == "csv" or any(map(cell, runs))]
+    filled = [(column, cell) for column, cell in _fields(form) if form == "csv" or any(map(cell, runs))]
     print_tables([build_table("runs", filled, runs, ())], form)
 
 
-def _fields() -> Sequence[Field[RunLine]]:
+def _fields(form: str) -> Sequence[Field[RunLine]]:
     from sightline.reporting.notes import options_text
     from sightline.reporting.table import Column
+
+    def options(run: RunLine) -> str:
+        shown = {
+            name: value
+            for name, value in run.options.items()
+            if form == "csv" or not isinstance(value, dict | list)
+        }
+        return options_text(shown)
+
+    def judges(run: RunLine) -> str:
+        return ", ".join(run.judges if form == "csv" or list(run.judges) != ["rules"] else ())
 
     return (
         (Column("text", "run", "run"), lambda run: str(run.number)),
@@ -92,9 +105,15 @@ def _fields() -> Sequence[Field[RunLine]]:
         (Column("text", "tags", "tags"), lambda run: ", ".join(run.tags)),
         (Column("text", "task", "task"), lambda run: run.task),
         (Column("text", "model", "model"), lambda run: run.model),
-        (Column("text", "options", "options"), lambda run: options_text(run.options)),
-        (Column("text", "judges", "judges"), lambda run: ", ".join(run.judges)),
+        (Column("text", "options", "options"), options),
+        (Column("text", "judges", "judges"), judges),
         (Column("text", "started", "began"), lambda run: run.started),
+        (
+            Column("text", "sec.", "seconds"),
+            lambda run: "" if run.seconds is None else f"{run.seconds:.1f}",
+        ),
+        (Column("text", "tokens", "tokens"), lambda run: f"{run.tokens:,}" if run.tokens else ""),
+        (Column("text", "cost", "cost"), lambda run: f"{run.cost:.2f}" if run.cost else ""),
         (Column("text", "state", "state"), _state),
         (Column("text", "note", "note"), lambda run: run.note),
     )

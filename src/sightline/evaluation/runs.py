@@ -116,7 +116,7 @@ def _line(
         limit=run.description.options.get("limit") if run else None,
         options=options,
         state=_state(run, is_held=is_held) if run else DAMAGED,
-        seconds=row.finished - row.created if run and row.finished is not None else None,
+        seconds=round(row.finished - row.created, 1) if run and row.finished is not None else None,
         tokens=run.counts.tokens if run else 0,
         cost=run.counts.cost if run else 0.0,
     )
