@@ -31,7 +31,7 @@ from sightline.scoring.answer_words import (
     word_pattern,
     words_of,
 )
-from sightline.scoring.text import INVISIBLE, normalised, ungrouped
+from sightline.scoring.text import INVISIBLE, cached_for_short_texts, normalised, ungrouped
 
 LETTERS = ascii_uppercase
 """The letters of options in the order shown; options after Z have none."""
@@ -76,6 +76,7 @@ _POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
 _ONE_SPELLING = str.maketrans("’ёЁ−", "'еЕ-")
 
 
+@cached_for_short_texts
 def plain_text(text: str) -> str:
     """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
     folded = text
