@@ -24,7 +24,8 @@ from sightline.errors import UserError
 from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, opened, read_line, refuse_utf16, write_atomically
 from sightline.formats.prediction import RecordLocation, plain_reply
 from sightline.scoring.chosen import read_choice
-from sightline.scoring.mentions import LETTERS, may_carry_labels
+from sightline.scoring.labels import may_carry_labels
+from sightline.scoring.mentions import LETTERS
 from sightline.scoring.text import in_one_spelling
 from sightline.text import decode_line, refuse_doubled_keys
 from sightline.types import Labels

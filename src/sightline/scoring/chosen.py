@@ -17,12 +17,12 @@ A denied or excluded letter or text is not chosen, and the word 'no' within an o
 of the options is no statement. A later statement replaces an earlier one only where the response revises it
 ('wait'), and what is called the answer outranks what led to it. `A` and `I` before a word are words. Letters
 in option texts, URLs and quoted questions are none.
+Labels that options carry themselves (ア, 甲, III) are read as the letters of their places (`labels`).
 What a response only mentions (7 and 8) does not count if it was cut off or asks back.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -40,6 +40,8 @@ from sightline.scoring.answer_words import (
     languages_of,
     word_pattern,
 )
+from sightline.scoring.labels import lettered
+from sightline.scoring.markup import contents_of, plain_text
 from sightline.scoring.mentions import (
     ALONE,
     LABEL,
@@ -56,7 +58,6 @@ from sightline.scoring.mentions import (
     joining,
     mark,
     mentions_of,
-    plain_text,
     position_of,
     prepared_options,
     quoted,
@@ -64,6 +65,7 @@ from sightline.scoring.mentions import (
     sentences_of,
     stands_alone,
     tokens_of,
+    without_open_list,
 )
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.text import normalised
@@ -101,7 +103,7 @@ def read_choice(response: str, options: Sequence[str], question: str = "") -> Ch
     >>> read_choice("A or B", ["a kite", "a drum"])
     Choice(position=None, rule='several', words='A, B')
     """
-    texts, response = tuple(options), _TURN_ENDS.split(response, maxsplit=1)[0]
+    response, texts = lettered(_TURN_ENDS.split(response, maxsplit=1)[0], options)
     if "=" in response and not any("=" in text for text in texts):
         response = _LEFT_SIDE.sub("", response)
     read = _read_choice(response, texts, question)
@@ -172,7 +174,7 @@ def _read_choice(response: str, texts: tuple[str, ...], question: str) -> Choice
         return letter
     if len(set(listed := re.findall(r"[A-Z]", response))) > 1 and _ONLY_LETTERS.fullmatch(response):
         return Choice(None, "several", ", ".join(listed))
-    if contents := list(_contents(response)):
+    if contents := list(contents_of(response)):
         return _from_container(contents, options, question)
     return _from_text(response, options, question)
 
@@ -214,40 +216,6 @@ def _decided(positions: Sequence[int], rule: Rule, words: str) -> Choice:
     return Choice(None, "several", quoted(words))
 
 
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_TAGGED = re.compile(
-    r"<(answer|final_answer|final|choice|conclusion)\b[^<>]*>(.*?)(?:</\1\s*>|$)", re.IGNORECASE | re.DOTALL
-)
-_JSON = re.compile(r"\{[^{}]*\}")
-_FIELDS = ("final_answer", "answer", "choice", "option", "selected_option", "label", "prediction", "response")
-
-
-def _contents(response: str) -> Iterator[str]:
-    """What the containers of a response hold."""
-    for found in _BOXED.finditer(response):
-        depth, end = 1, found.end()
-        while end < len(response) and depth:
-            depth += {"{": 1, "}": -1}.get(response[end], 0)
-            end += 1
-        yield response[found.end() : end - 1] if not depth else ""
-    for found in _TAGGED.finditer(response):
-        if not _BOXED.search(found[2]):
-            yield found[2]
-    for found in _JSON.finditer(response):
-        if (held := _answer_field(found[0])) is not None:
-            yield held
-
-
-def _answer_field(text: str) -> str | None:
-    try:
-        held = json.loads(text)
-    except ValueError:
-        return None
-    folded = {str(name).casefold().replace(" ", "_"): value for name, value in held.items()}
-    value = next((folded[name] for name in _FIELDS if name in folded), None)
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
-
-
 def _from_container(contents: Sequence[str], options: Options, question: str) -> Choice:
     read = [(text, read_choice(text, options.raw, question).position) for text in contents]
     positions = [position for _, position in read if position is not None]
@@ -269,7 +237,7 @@ class _Statement(NamedTuple):
 
 
 def _from_text(response: str, options: Options, question: str) -> Choice:
-    marked = mark(response, options)
+    marked = without_open_list(mark(response, options))
     negated = bool(question) and len(options.texts) > 2 and _asks_for_the_wrong(question)
     if options.polar and (said := yes_no.worded(response, marked)):
         return _of_side(said, options)
@@ -302,11 +270,12 @@ def _is_undecided(marked: Marked, options: Options, question: str) -> bool:
         + (f"|{equal}" if _COMPARES.search(question) else ""),
         languages,
     )
-    found = form.search(marked.text)
+    found = max(form.finditer(marked.text), key=re.Match.end, default=None)
     if found is None or any(form.search(text) or is_refusal(text) for text in options.texts):
         return False
     rest = marked.text[found.end() :]
-    if word_pattern("{turns}|{revises}|{concludes}|{choosing}|{likely}|지만", languages).search(rest):
+    turn = word_pattern("{turns}|{revises}|{concludes}|{choosing}|{likely}|지만", languages).search(rest)
+    if turn and (found["unable"] is None or MENTION.search(rest, turn.start())):
         return False
     seems = word_pattern("{seems}", languages)
     return found["unable"] is not None or not any(
@@ -443,8 +412,10 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         ends = "\n" in found["close"] or ("." in found["close"] and found[0].casefold().endswith("it is"))
         if mentions[at].denied or ends or negated:
             continue
-        if at and joining(languages).fullmatch(sentence[mentions[at - 1].start + 1 : mentions[at].start]):
-            continue  # 'A and B are correct'
+        previous = mentions[at - 1] if at else mentions[at]
+        between = sentence[previous.start + 1 : mentions[at].start]
+        if previous.position != mentions[at].position and joining(languages).fullmatch(between):
+            continue  # 'A and B are correct', but not 'of A and B, B is better'
         statements.append(_Statement(mentions[at].position, found.start(), found[0]))
     # 'I count two here and one there. The answer is C': what is called the answer outranks what led to it.
     answer = max((one.start for one in statements if one.is_answer), default=-1)

@@ -22,8 +22,6 @@ from sightline.scoring.answer_words import (
     Languages,
     expanded,
     languages_of,
-    latin_labels,
-    mark_numbers,
     phrases,
     places_of,
     simplified,
@@ -31,7 +29,9 @@ from sightline.scoring.answer_words import (
     word_pattern,
     words_of,
 )
-from sightline.scoring.text import INVISIBLE, cached_for_short_texts, normalised, ungrouped
+from sightline.scoring.labels import OWN_LABEL, latin_labels, mark_numbers
+from sightline.scoring.markup import plain_text
+from sightline.scoring.text import normalised
 
 LETTERS = ascii_uppercase
 """The letters of options in the order shown; options after Z have none."""
@@ -42,21 +42,6 @@ MENTION = re.compile(f"[{LETTER}-{LAST}]")
 LETTER_SIGN, TEXT_SIGN = f"[{LETTER}-\ue3ff]", f"[{TEXT}-{LAST}]"
 _APOSTROPHE = "\ue801"
 
-_MARKUP = re.compile(
-    r"\\(?:text|textbf|mathrm|mathbf|mathit|textit|operatorname|rm|bf)\s*\{([^{}]*)\}"
-    r"|\$+|\\[()\[\],;!]|\\%|`+|\*+|</?(?:b|i|em|strong|u|p|span|br)\s*/?>"
-    rf"|(?<![{EDGE}])_+|_+(?![{EDGE}])|(?m:^\s*(?:>|#+)\s*)"
-)
-_MARKUP_SIGN = re.compile(r"[\\$`*<>_#]")
-_LATEX = {
-    "\\pi": "π", "\\Omega": "Ω", "\\times": "×", "\\cdot": "·", "\\degree": "°", "^\\circ": "°", "\\circ": "°"
-}  # fmt: skip
-_RAISED = re.compile(r"(?<=[A-Za-z)])[\^_]\{?(-?\d+)\}?(?!\w)|(?<=[A-Z][a-z])_(\d)|(?<=[A-Z])_\{?(\d+)\}?")
-_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
-_REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
-_OWN_LABEL = re.compile(
-    r"\s*(?:[(\[]\s*([A-Za-zА-Еа-е]|\d{1,2})\s*[)\]]|([A-Za-zА-Еа-е]|\d{1,2})\s*[.):、](?!\d))\s*(?=\S)"
-)
 _ONE_LETTER = frozenset(LETTERS)
 _WORD = re.compile(r"[^\W_]")
 _NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*")
@@ -73,35 +58,10 @@ _PLAIN = {
 _POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
 """Polite forms of Japanese and Korean, as in most responses, and their plain ones, as in most options."""
 
-_ONE_SPELLING = str.maketrans("’ёЁ−", "'еЕ-")
-
-
-@cached_for_short_texts
-def plain_text(text: str) -> str:
-    """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
-    folded = text
-    if not text.isascii():
-        folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).translate(_ONE_SPELLING)
-    if "\\" in folded:
-        folded = _FRACTION.sub(r"\1/\2", folded)
-        for command, sign in _LATEX.items():
-            folded = folded.replace(command, sign)
-    previous = "" if _MARKUP_SIGN.search(folded) else folded
-    while previous != folded:
-        previous, folded = folded, _MARKUP.sub(lambda found: found[1] or "", folded)
-    if "^" in folded or "_" in folded:  # '²' is folded to '2', too
-        folded = _RAISED.sub(lambda found: found[1] or found[2] or found[3], folded)
-    return _REPEATED.sub(r"\1", ungrouped(folded)).strip()
-
 
 def _without_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFD", text.casefold())
     return "".join(sign for sign in decomposed if sign.isalnum() and not unicodedata.combining(sign))
-
-
-def may_carry_labels(options: Sequence[str]) -> bool:
-    """Whether the first option begins with a label of its own, as all do where labels count."""
-    return len(options) > 1 and _OWN_LABEL.match(plain_text(options[0])) is not None
 
 
 class Options:
@@ -114,7 +74,7 @@ class Options:
         self.labels = dict(zip(LETTERS, range(len(options)), strict=False))
         self.letters = self.labels
         # One option after the other: most replies are a letter, for which the others' texts are not needed.
-        if len(options) > 1 and all(_OWN_LABEL.match(plain_text(option)) for option in options):
+        if len(options) > 1 and all(OWN_LABEL.match(plain_text(option)) for option in options):
             self._take_own_labels()
         elif all(plain_text(one) in _ONE_LETTER for one in options) and len({*self.texts}) == len(options):
             # Letters are texts here; only what is written like a label ('option D') is one.
@@ -125,11 +85,11 @@ class Options:
         return [plain_text(option) for option in self._given]
 
     def _take_own_labels(self) -> None:
-        found = [_OWN_LABEL.match(text) for text in self.texts]
+        found = [OWN_LABEL.match(text) for text in self.texts]
         labels = [(label[1] or label[2]).upper() for label in found if label]
         if len(set(labels)) < len(labels):
             return
-        self.texts = [_OWN_LABEL.sub("", text, count=1) for text in self.texts]
+        self.texts = [OWN_LABEL.sub("", text, count=1) for text in self.texts]
         own = {label: position for position, label in enumerate(labels)}
         if set(own) <= set(LETTERS) and not own.items() <= self.labels.items():
             self.labels = {}  # shown under one letter, labelled with another: a letter says nothing
@@ -420,6 +380,10 @@ _AT_LINE = re.compile(
     rf"(?m)^(?:\s*(?:[-•+]\s+)?){LABEL}(?:\s*[.):、,](?=[\s{LETTER}-{LAST}]|$|[^\x00-\x7f])|(?=\s*$))"
 )
 _BEFORE_NOUN = re.compile(rf"(?<![{EDGE}])([A-Z])\s*(?=선택지|옵션|选项|選項|项|項|번|を選)")
+_SMALL_LETTER = re.compile(
+    rf"(?<![{EDGE}'.])(?<![A-Za-z][かとやも、,・/])([b-h]|a(?!\s))(?=です|でしょ|だと|を選|が(?:正|最も|適|答|一番|妥当|該当|当ては))"
+)
+"""A lower-case letter before Japanese words that only an answer has before them."""
 ALONE = re.compile(
     rf"(?<![{EDGE}'.\-°∠])(?<![{EDGE}:]{{2}}/)(?<!:/)(?<!//)([A-Z])"
     rf"(?![{EDGE}]|['’][A-Za-z]|[-/][a-z]|\.[A-Za-z]|:[/\\]|\s*[=<>])"
@@ -508,6 +472,8 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
     named = word_pattern(
         rf"{{options}}\s*(?:is\s+)?[:：]?\s*[\"'“«]?((?<![A-Za-z])[A-Z])(?![{EDGE}'])", languages
     )
+    if "ja" in languages:
+        text = put(_SMALL_LETTER, text, options.labels)
     for pattern in (_IN_BRACKETS, _AT_LINE, named, _BEFORE_NOUN):
         text = put(pattern, text, options.labels)
     places = places_of("ordinals", languages)
@@ -595,6 +561,23 @@ def _without_lists(text: str, languages: Languages) -> str:
     return text
 
 
+_LIST_ITEM = re.compile(
+    rf"(?m)^\s*(?:[-•+*]\s+)?(?:[^\W\d_]{{1,12}}\s?)?({LETTER_SIGN})\s*[.):：、—–-][^\n]*$"
+)
+
+
+def without_open_list(marked: Marked) -> Marked:
+    """Leave out remarks on one option after the other that break off: they choose none yet."""
+    text = marked.text.rstrip()
+    items = list(_LIST_ITEM.finditer(text)) if marked.is_open or text.endswith((",", "，", "、")) else []
+    if not items or items[-1].end() < len(text):
+        return marked
+    before = text[: items[0].start()]
+    # 'The best choice is:', and then the answer
+    leads = len(items) == 1 and word_pattern(r"{links}[\s*]*[:：]\W*$", marked.languages).search(before)
+    return marked if leads or not before.strip() else marked._replace(text=before)
+
+
 # -- Sentences, and which of their mentions are denied
 
 SENTENCE = re.compile(
@@ -666,6 +649,11 @@ def mentions_of(sentence: str, languages: Languages) -> list[Mention]:
 _ANYTHING_BUT = re.compile(r"\banything\s+(?:other\s+than|but)\s*(?:option\s*)?[\"'(]*$", re.IGNORECASE)
 _INTERJECTION = re.compile(r"^\W*(?:no|nein|non|нет|nope)\s*[,.!:]", re.IGNORECASE)
 
+_NO_DOUBT = re.compile(
+    r"(?i)\b(?:(?:without|no)(?: an?y?)? doubt|ohne (?:jeden )?zweifel|sans (?:aucun )?doute"
+    r"|sin (?:ninguna )?duda|без (?:всякого )?сомнения|несомненно)\b"
+)
+
 
 def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
     """'before' or 'after' a mention, where its denial stands; '' for none."""
@@ -675,7 +663,7 @@ def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
     # A turn ends the reach of a denial: 'not A but B'. So does a new clause: 'not red, it is B'.
     turns = word_pattern(r"[;:：]|{turns}(?!\s*(?:not\b|n't))|[,，–—-]\s*{restarts}", languages)
     reach = before[max((turn.end() for turn in turns.finditer(before)), default=0) :]
-    reach = _INTERJECTION.sub("", reach)
+    reach = _NO_DOUBT.sub("", _INTERJECTION.sub("", reach))
     last = max(
         (denial.end() for denial in word_pattern("{denied_before}|{tentative}", languages).finditer(reach)),
         default=None,

@@ -16,10 +16,10 @@ from sightline.scoring.answer_words import (
     word_pattern,
     words_of,
 )
+from sightline.scoring.markup import plain_text
 from sightline.scoring.mentions import (
     Options,
     content_of,
-    plain_text,
     quoted,
     sentences_of,
     shared_words,

@@ -28,13 +28,13 @@ from sightline.scoring.answer_words import (
     word_pattern,
     words_of,
 )
+from sightline.scoring.markup import plain_text
 from sightline.scoring.mentions import (
     Marked,
     Options,
     alike,
     content_of,
     is_open,
-    plain_text,
     quoted,
     sentence_around,
     sentences_of,

@@ -1,0 +1,81 @@
+"""The markup of responses: what its containers hold, and the text without it."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from sightline.scoring.answer_words import EDGE
+from sightline.scoring.text import INVISIBLE, cached_for_short_texts, ungrouped
+
+# -- Containers
+
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_TAGGED = re.compile(
+    r"<(answer|final_answer|final|choice|conclusion)\b[^<>]*>(.*?)(?:</\1\s*>|$)", re.IGNORECASE | re.DOTALL
+)
+_JSON = re.compile(r"\{[^{}]*\}")
+_FIELDS = ("final_answer", "answer", "choice", "option", "selected_option", "label", "prediction", "response")
+
+
+def contents_of(response: str) -> Iterator[str]:
+    """What the containers of a response hold."""
+    for found in _BOXED.finditer(response):
+        depth, end = 1, found.end()
+        while end < len(response) and depth:
+            depth += {"{": 1, "}": -1}.get(response[end], 0)
+            end += 1
+        yield response[found.end() : end - 1] if not depth else ""
+    for found in _TAGGED.finditer(response):
+        if not _BOXED.search(found[2]):
+            yield found[2]
+    for found in _JSON.finditer(response):
+        if (held := _answer_field(found[0])) is not None:
+            yield held
+
+
+def _answer_field(text: str) -> str | None:
+    try:
+        held = json.loads(text)
+    except ValueError:
+        return None
+    folded = {str(name).casefold().replace(" ", "_"): value for name, value in held.items()}
+    value = next((folded[name] for name in _FIELDS if name in folded), None)
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+
+
+# -- The text without markup
+
+_MARKUP = re.compile(
+    r"\\(?:text|textbf|mathrm|mathbf|mathit|textit|operatorname|rm|bf)\s*\{([^{}]*)\}"
+    r"|\$+|\\[()\[\],;!]|\\%|`+|\*+|</?(?:b|i|em|strong|u|p|span|br)\s*/?>"
+    rf"|(?<![{EDGE}])_+|_+(?![{EDGE}])|(?m:^\s*(?:>|#+)\s*)"
+)
+_MARKUP_SIGN = re.compile(r"[\\$`*<>_#]")
+_LATEX = {
+    "\\pi": "π", "\\Omega": "Ω", "\\times": "×", "\\cdot": "·", "\\degree": "°", "^\\circ": "°", "\\circ": "°"
+}  # fmt: skip
+_RAISED = re.compile(r"(?<=[A-Za-z)])[\^_]\{?(-?\d+)\}?(?!\w)|(?<=[A-Z][a-z])_(\d)|(?<=[A-Z])_\{?(\d+)\}?")
+_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
+_REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
+_ONE_SPELLING = str.maketrans("’ёЁ−", "'еЕ-")
+
+
+@cached_for_short_texts
+def plain_text(text: str) -> str:
+    """A text without markup and invisible signs, full-width letters folded, thousands without commas."""
+    folded = text
+    if not text.isascii():
+        folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).translate(_ONE_SPELLING)
+    if "\\" in folded:
+        folded = _FRACTION.sub(r"\1/\2", folded)
+        for command, sign in _LATEX.items():
+            folded = folded.replace(command, sign)
+    previous = "" if _MARKUP_SIGN.search(folded) else folded
+    while previous != folded:
+        previous, folded = folded, _MARKUP.sub(lambda found: found[1] or "", folded)
+    if "^" in folded or "_" in folded:  # '²' is folded to '2', too
+        folded = _RAISED.sub(lambda found: found[1] or found[2] or found[3], folded)
+    return _REPEATED.sub(r"\1", ungrouped(folded)).strip()
