@@ -9,11 +9,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError
 from sightline.reporting.judges import JudgeResult
+from sightline.reporting.metric_pairs import MetricPair, metric_pairs
 from sightline.reporting.notes import (
     ResultPoint,
     first_of_rows,
@@ -24,7 +24,7 @@ from sightline.reporting.notes import (
     task_of,
 )
 from sightline.reporting.table import interval_text, number_text
-from sightline.reporting.tables import leading_metrics, run_names, title_of
+from sightline.reporting.tables import leading_metrics, title_of
 from sightline.text import for_plot
 from sightline.types import PERCENT, MetricValue, PublishedValue, Range, Result, Unit
 
@@ -545,40 +545,6 @@ def _names(value: MetricValue) -> tuple[str, str] | None:
 
 
 # -- Scatter: one metric against another, a mark for each model (MM-R3: consistency against accuracy)
-
-
-class MetricPair(Struct, frozen=True):
-    """Two metrics of a run, or two published `figures` of a row; `name` is that of the run or the row."""
-
-    name: str
-    x: MetricValue
-    y: MetricValue
-    figures: tuple[PublishedValue, ...] = ()
-
-
-def metric_pairs(
-    results: Sequence[Result], names: tuple[str, str], runs: Sequence[str] = ()
-) -> list[MetricPair]:
-    """Two metrics over all samples of each run that has both, then of each published row."""
-    found: list[MetricPair] = []
-    printed: dict[str, MetricPair] = {}
-    for run, result in zip(run_names(results, runs), results, strict=True):
-        over_all = {metric.metric: metric for metric in result.metrics if metric.subset == "all"}
-        x, y = over_all.get(names[0]), over_all.get(names[1])
-        if x is None or y is None or x.value is None or y.value is None:
-            continue
-        found.append(MetricPair(run, x, y))
-        others = {(one.row, one.table): one for one in y.published or ()}
-        for figure in x.published or ():
-            if other := others.get((figure.row, figure.table)):
-                # The mark that says more: not comparable before a note.
-                mark = min(filter(None, (figure.mark, other.mark)), default="")
-                name = f"{figure.row}, {figure.table} {mark}".rstrip()
-                first, second = (
-                    replace(m, value=v.value, low=None, high=None, n=0) for m, v in ((x, figure), (y, other))
-                )
-                printed.setdefault(name, MetricPair(name, first, second, (figure, other)))
-    return [*found, *printed.values()]
 
 
 def plotted_pairs(benchmark: str, metrics: Sequence[str]) -> list[tuple[str, str]]:

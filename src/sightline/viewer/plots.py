@@ -19,14 +19,13 @@ from sightline.formats.files import json_digest
 from sightline.reporting.chart_kinds import (
     FEWEST_SPOKES,
     MOST_CURVES,
-    MetricPair,
-    metric_pairs,
     radar,
     roc,
     scatter,
 )
 from sightline.reporting.charts import PAGE_INCHES, THEMES, Theme, can_draw, chart_bytes, results_chart
 from sightline.reporting.judges import JudgeResult
+from sightline.reporting.metric_pairs import MetricPair, metric_pairs
 from sightline.reporting.notes import first_of_rows, label_of
 from sightline.reporting.tables import leading_metrics, title_of
 from sightline.types import PERCENT, MetricValue, Range, Result, Unit

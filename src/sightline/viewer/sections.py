@@ -22,7 +22,7 @@ from sightline.benchmarks.base import (
 from sightline.benchmarks.registry import benchmark_class
 from sightline.benchmarks.released import add_published, paper_of
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENTS
-from sightline.reporting.chart_kinds import MetricPair
+from sightline.reporting.metric_pairs import MetricPair
 from sightline.reporting.notes import judge_errors, label_of, null_notes, published_notes
 from sightline.reporting.tables import BIAS, CORRECTED, MOST_ROWS
 from sightline.types import CorrectedValue, MetricValue, PublishedValue, subset_name

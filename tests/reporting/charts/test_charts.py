@@ -21,7 +21,6 @@ from sightline.reporting.chart_kinds import (
     bars,
     forest,
     matrix,
-    metric_pairs,
     n_words,
     radar,
     scatter,
@@ -41,6 +40,7 @@ from sightline.reporting.charts import (
     results_chart,
     varied_chart,
 )
+from sightline.reporting.metric_pairs import metric_pairs
 from sightline.reporting.notes import published_marks, published_notes, result_points
 from sightline.reporting.table import flat
 from sightline.reporting.tables import summary
