@@ -204,6 +204,8 @@ def test_authors_write_pairs_and_the_other_four_check_them(
     out = export("drafts")
     capsys.readouterr()
     command("data", "check", "codis", "--data", out / "data")
+    written = json.loads((out / "data/data.json").read_text())
+    assert all(record["scenario"] for record in written), "the scenario of Figure 3 is kept"
     annotate("cross-check", "check", "drafts", people=people)
 
     def rejects_the_first(annotator: Annotator, item: Item, field: str) -> str:
@@ -215,7 +217,10 @@ def test_authors_write_pairs_and_the_other_four_check_them(
     assert (funnel["accepted"], funnel["returned"]) == (drafts - 1, 1)
     returned = list(csv.DictReader((out / "returned.csv").open()))
     assert {row["failed"] for row in returned} == {"minor"}
+    checked = json.loads((out / "data/data.json").read_text())
+    assert all(record["scenario"] for record in checked)
     run(out / "data", "", "own")
+    assert any(metric.subset.startswith("scenario=") for metric in read_result(Path("own")).metrics)
     command("annotate", "new", "cross-check", "drafts", "check", "--name", "round-2")
     store = AnnotationStore(Store.open("sightline.db"), lambda: 0.0)
     assert len(store.items(store.project("round-2").number)) == 1, "only the open draft comes again"

@@ -43,7 +43,7 @@ def test_a_sample_has_whole_clusters_and_their_weights_estimate_the_whole(
     clusters: int, count: int, strata: int, pick: Pick, seed: int
 ) -> None:
     if pick == "stratified" and count < min(clusters, strata):
-        with pytest.raises(UserError, match="leaves strata without a cluster"):
+        with pytest.raises(UserError, match="leaves strata without an image"):
             pick_items(items_of(clusters, strata), pick, count, seed)
         return
     picked = pick_items(items_of(clusters, strata), pick, count, seed)

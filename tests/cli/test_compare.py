@@ -145,7 +145,7 @@ def test_differences_in_judges_and_options_are_reported(runs: Runs, capsys: Capt
     assert main(["runs", "list", "--json", *runs.store]) == 0
     last = max(run["run"] for run in json.loads(capsys.readouterr().out))
     assert runs.compare("2", str(last), "--json") == 0
-    ((told, *_),) = [table["notes"] for table in _tables(capsys)]
+    ((_, told, *_),) = [table["notes"] for table in _tables(capsys)]
     assert told == f"these runs also differ in: judge rules, then human:{humans}; seed 0, then 1"
     assert runs.compare("1", "2", "--json") == 0
     (notes,) = [table["notes"] for table in _tables(capsys)]

@@ -87,6 +87,7 @@ def _record(request: RecordsRequest, place: int, item: Item, values: Values) -> 
         context=Contexts(text["context_1"], text["context_2"]),
         answer=ContextAnswers(text["answer_1"], text["answer_2"]),
         category=text["category"],
+        scenario=text.get("scenario", ""),
     )
 
 

@@ -69,7 +69,8 @@ def data_folder(folder: Path | None, benchmark: str, file: str) -> Path:
         if (candidate / file).is_file():
             return candidate
     if not folder.is_dir():
-        raise UserError("this data folder does not exist", file=folder, expected=f"a folder with {file}")
+        expected = f"a folder with {file}, as `sightline data pull {benchmark}` makes"
+        raise UserError("this data folder does not exist", file=folder, expected=expected)
     raise UserError(f"{file} is not in this folder", file=folder, expected=f"the layout of {benchmark}")
 
 

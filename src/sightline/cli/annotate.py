@@ -143,7 +143,9 @@ def execute_new(options: argparse.Namespace) -> int:
     for note in created.notes if options.task in task_names() else [*created.notes, *absent_parts(created)]:
         print_note(note)
     if not options.json:
-        print_note(f"next: sightline annotate invite {created.project.name} NAME..., then sightline serve")
+        store_option = "" if options.store == "sightline.db" else f" --store {options.store}"
+        invite = f"sightline annotate invite {created.project.name} NAME...{store_option}"
+        print_note(f"next: {invite}, then sightline serve{store_option}")
     return 0
 
 

@@ -245,7 +245,10 @@ def _execute(words: list[str]) -> int:
     parser, innermost = build_parser(words)
     if command in COMMANDS:
         _refuse_unknown_options(words, innermost)
-    options = parser.parse_args(words)
+    options, unexpected = parser.parse_known_args(words)
+    if unexpected:
+        remedy = "a value follows its own option, as --model A --model B"
+        innermost.error(f"unrecognized arguments: {' '.join(unexpected)}; {remedy}")
     if not hasattr(options, "execute"):
         parser.print_help()
         return OK

@@ -132,7 +132,9 @@ def _report_groups(folder: Path, runs: Mapping[int, Spec], model: str) -> None:
         return
     run = max(of_model, key=lambda number: runs[number].task == REPHRASED)
     words = [_program(), "show", str(run), "--inconsistent", "-n", "3", "--store", str(folder / STORE)]
-    _report(f"the three groups on which {model} is most inconsistent in run {run} ({runs[run].task}):")
+    _report(
+        f"the groups, at most three, on which {model} is most inconsistent in run {run} ({runs[run].task}):"
+    )
     _report(f"$ {shlex.join(words)}")
 
 

@@ -10,7 +10,7 @@ from sightline.evaluation.spec import RunOptions, spec_of
 EXAMPLE = """examples:
   sightline run codis --model http://localhost:8000/v1#llava --data data/codis --out results/llava
   sightline run codis iibench:cot --model openai/gpt-4o --model openai/gpt-4o-mini --data data
-  sightline run iibench:cot --model openai/gpt-4o --data data/iibench --against GPT-4o --limit 50
+  sightline run iibench:cot --model openai/gpt-4o --data data/iibench --split dev --limit 50
   sightline run codis --model baseline/chance --data data/codis --dry-run
   sightline run contextual --augment layout --model openai/gpt-4 --data data/contextual
   sightline run iibench --model openai/gpt-4o --data data/iibench --batch

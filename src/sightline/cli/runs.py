@@ -65,7 +65,7 @@ def execute_list(options: argparse.Namespace) -> int:
     selected = select_runs(runs, options.tag, options.benchmark, options.model)
     print_runs(selected, options.format)
     if not selected:
-        print_note(f"no run matches, of {len(runs):,} in the store")
+        print_note(f"no run matches, of {len(runs):,} in the store" if runs else "the store has no run yet")
     return 0
 
 

@@ -8,7 +8,10 @@ from sightline.scoring.options import SIX_LETTERS
 from sightline.scoring.scorer import flag
 from sightline.types import Group, Metric, Outcome, Term
 
-NO_KEY = "no answer key: the test split is released without answers (--set answers=FILE gives one)"
+NO_KEY = (
+    "no answer key: the test split is released without answers (--set answers=FILE gives a key; the split dev"
+    " has one)"
+)
 
 
 def accuracy(group: Group) -> Iterator[Term]:

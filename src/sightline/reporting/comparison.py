@@ -150,6 +150,7 @@ def comparison_table(
     published, figures = _published(comparison, rows)
     tests = len(significances)
     notes = [
+        f"difference: {', '.join(other.runs)} minus {', '.join(base.runs)}",
         *comparison_notes(comparison),
         *disagreements(rows, significances),
         *null_notes(rows),

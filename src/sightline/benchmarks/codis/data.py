@@ -34,8 +34,8 @@ class ContextAnswers(Struct, frozen=True):
     answer_2: str
 
 
-class CodisRecord(Struct, frozen=True):
-    """One released record: a pair of queries about one image."""
+class CodisRecord(Struct, frozen=True, omit_defaults=True):
+    """One released record, a pair of queries about one image; our own have the `scenario` of Figure 3."""
 
     id: str
     image_id: str
@@ -43,6 +43,7 @@ class CodisRecord(Struct, frozen=True):
     context: Contexts
     answer: ContextAnswers
     category: str
+    scenario: str = ""
 
 
 def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> list[Sample]:
@@ -65,7 +66,7 @@ def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> 
             question=record.question,
             images=(ImageRef(str(folder / "images" / record.image_id), str(folder)),),
             references=(record.answer.answer_1, record.answer.answer_2),
-            labels={"category": record.category},
+            labels={"category": record.category} | ({"scenario": record.scenario} if record.scenario else {}),
             record=(record, caption_of.get(record.image_id, "")),
         )
         for record in records
