@@ -5,8 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 
+import pytest
 from msgspec.structs import replace
 
+from sightline.errors import UserError
+from sightline.reporting.notes import result_points
+from sightline.reporting.pivot import pivot
 from sightline.reporting.table import MOST_NOTES, Column, ReportTable, Value, estimate, show
 from sightline.reporting.tables import first_view, summary, warnings_of
 from sightline.types import MetricValue, Result
@@ -25,6 +29,18 @@ def test_the_leading_metrics_alone_are_shown_and_the_named_ones_if_some_are_name
     assert [row[0] for row in table.rows] == ["acc_p", "acc_q"]
     (named,) = first_view([codis()], metrics=["context_awareness"])
     assert [row[0] for row in named.rows] == ["context_awareness"]
+
+
+def test_a_metric_that_is_none_is_refused(codis: Make) -> None:
+    with pytest.raises(UserError, match="unknown metric 'acc_b', did you mean"):
+        first_view([codis()], metrics=["acc_b"])
+    with pytest.raises(UserError, match="unknown metric 'nothing'"):
+        pivot(result_points([codis()]), metrics=["nothing"])
+
+
+def test_a_pivot_shows_the_named_metrics(codis: Make) -> None:
+    (table,) = pivot(result_points([codis()]), metrics=["acc_p", "context_awareness"])
+    assert [column.head.split("\n")[-1] for column in table.columns[1:]] == ["acc_p", "context_awareness"]
 
 
 def test_undecided_verdicts_that_leave_more_open_than_sampling_make_a_range_and_a_warning(

@@ -88,7 +88,7 @@ class ReportedRuns(NamedTuple):
     ) -> list[ReportTable]:
         """The tables; only the named `metrics`, or if it need not be the `whole` the leading ones, if any."""
         if pivot or self.has_sweep:
-            return pivot_tables(self.points, by)
+            return pivot_tables(self.points, by, metrics)
         if metrics or not whole:
             return first_view(self.results, by, self.names, metrics)
         several = over_models(self.results) if len(self.results) > 1 else []

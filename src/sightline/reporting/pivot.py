@@ -34,19 +34,22 @@ from sightline.reporting.notes import (
     value_notes,
 )
 from sightline.reporting.table import Cell, Column, ReportTable, Value, estimate, heading
-from sightline.reporting.tables import leading_metrics, markdown
+from sightline.reporting.tables import check_metrics, leading_metrics, markdown
 from sightline.text import for_markdown
 from sightline.types import MetricValue, PublishedValue, Result, subset_name
 
 
-def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTable]:
+def pivot(
+    points: Sequence[ResultPoint], by: str | None = None, metrics: Sequence[str] = ()
+) -> list[ReportTable]:
     """Tables of results with models as rows and varied values as columns (MM-R3, Tables 8 and 9).
 
     There is a table for each benchmark and setting; settings that a table of the paper has as columns are in
     one table (II-Bench, Tables 4 and 5). If only a switch was varied, the second half prints its
     difference to the first in brackets (Tables 2-4). Published figures are further rows. A result without
-    any answer leaves its cells empty.
+    any answer leaves its cells empty. Without `metrics`, the leading ones are shown.
     """
+    check_metrics([point.result for point in points], metrics)
     labels = dict.fromkeys(label_of(m)[0] for p in points for m in p.result.metrics if m.subset != "all")
     if by is not None and by not in labels:
         raise unknown_name("label", by, labels)
@@ -59,8 +62,8 @@ def pivot(points: Sequence[ResultPoint], by: str | None = None) -> list[ReportTa
         if task not in in_columns
     ]
     return [
-        *(_pivot(of, None, table) for (_, table), of in joined.items()),
-        *(_pivot(of, by) for of in alone),
+        *(_pivot(of, None, table, metrics) for (_, table), of in joined.items()),
+        *(_pivot(of, by, None, metrics) for of in alone),
     ]
 
 
@@ -167,7 +170,9 @@ class _Placed(NamedTuple):
     metric: MetricValue
 
 
-def _pivot(points: Sequence[ResultPoint], by: str | None, table: str | None = None) -> ReportTable:
+def _pivot(
+    points: Sequence[ResultPoint], by: str | None, table: str | None = None, named: Sequence[str] = ()
+) -> ReportTable:
     """A table, with the figures of one of the paper; of the one that fits best if `table` has none.
 
     Where options vary, they are the blocks of columns, and the values of the label are rows under each model;
@@ -175,7 +180,8 @@ def _pivot(points: Sequence[ResultPoint], by: str | None, table: str | None = No
     """
     points = in_label_order(points)
     across = not any(point.values for point in points)
-    shown = leading_metrics(points[0].result.benchmark, [point.result.metrics for point in points], by)
+    results = [point.result for point in points]
+    shown = named or leading_metrics(results[0].benchmark, [one.metrics for one in results], by)
     rows: dict[_Row, _Cells] = {}
     blocks: list[_Block] = []
     placed: list[_Placed] = []

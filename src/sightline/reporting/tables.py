@@ -74,6 +74,7 @@ def first_view(
     metrics without a value are left out if others have one. Metrics corrected by humans follow.
     """
     _check_label(results, by)
+    check_metrics(results, metrics)
     shown = metrics or [
         name
         for benchmark in dict.fromkeys(result.benchmark for result in results)
@@ -83,6 +84,14 @@ def first_view(
     ]
     first = _full(results, by, runs, shown)
     return [first, *(corrected_tables(results[0]) if len(results) == 1 and by is None else [])]
+
+
+def check_metrics(results: Sequence[Result], names: Sequence[str]) -> None:
+    """Raise UserError for a name of no metric of these results."""
+    known = dict.fromkeys(metric.metric for result in results for metric in result.metrics)
+    for name in names:
+        if name not in known:
+            raise unknown_name("metric", name, known)
 
 
 def _check_label(results: Sequence[Result], by: str | None) -> None:
