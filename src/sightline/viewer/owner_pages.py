@@ -488,14 +488,15 @@ def corrected_page(viewer: Viewer, request: Request) -> Response:
     runs = [_corrected(viewer, project, source, found) for source in project.sources] if found else []
     tables = [table for run in runs for table in run.tables]
     # What holds for all runs is said once, below them.
-    shared = [note for note in tables[0].notes if all(note in one.notes for one in tables)] if tables else []
+    said = [table.all_notes for table in tables]
+    shared = [note for note in said[0] if all(note in notes for notes in said)] if said else []
     runs = [replace(run, tables=[_without(table, shared) for table in run.tables]) for run in runs]
     context = {"section": "Annotate", "row": live.row, "runs": runs, "notes": shared}
     return viewer.page("corrected_page.html", context)
 
 
 def _without(table: ReportTable, notes: Collection[str]) -> ReportTable:
-    return replace(table, notes=tuple(note for note in table.notes if note not in notes))
+    return replace(table, notes=tuple(note for note in table.all_notes if note not in notes), legend=())
 
 
 def _corrected(viewer: Viewer, project: Project, source: str, found: Sequence[Verdict]) -> CorrectedRun:

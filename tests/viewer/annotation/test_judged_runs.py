@@ -143,7 +143,7 @@ def test_a_new_project_says_how_much_work_it_is(rated: Path, codis: Path, capsys
     capsys.readouterr()
     command("annotate", "new", "rate", "1", "--name", "more", "--data", codis, "--images", str(RATED))
     out, err = capsys.readouterr()
-    found = re.search(r"(\d+) items in (\d+) clusters .*, 3 annotators per item: (\d+) judgements", out)
+    found = re.search(r"(\d+) items about (\d+) images, 3 annotators per item: (\d+) judgements", out)
     assert found is not None, out
     items, clusters, judgements = map(int, found.groups())
     assert (clusters, judgements) == (RATED, 3 * items)

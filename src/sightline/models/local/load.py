@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from msgspec import Meta, Struct
 
-from sightline.errors import UserError, did_you_mean, unknown_name
+from sightline.errors import UserError, did_you_mean, needs_extra, unknown_name
 from sightline.images import MAX_BYTES, MEDIA_TYPES, ImageLimits
 from sightline.models.base import Capabilities, read_values
 from sightline.models.model_files import (
@@ -659,7 +659,8 @@ _NAMES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 def parameters_by_dtype(file: Path) -> Counter[str]:
     """Count the parameters in a weight file by number type; those of .bin files are not known."""
-    from safetensors import SafetensorError, safe_open
+    with needs_extra("local", "a local model needs safetensors"):
+        from safetensors import SafetensorError, safe_open
 
     with file.open("rb") as opened:
         if opened.read(len(_POINTER)) == _POINTER:
