@@ -39,7 +39,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
     """A run in the list; `name` is None without one, `limit` None for all samples.
 
     Attributes:
-        seconds: The time from the start to the end; None before the end.
+        seconds: The time from the start to the end; None before the end, and for a run without requests.
         tokens: The tokens of the requests that the run sent; `cost` is what they cost, as far as it is known.
     """
 
@@ -116,7 +116,10 @@ def _line(
         limit=run.description.options.get("limit") if run else None,
         options=options,
         state=_state(run, is_held=is_held) if run else DAMAGED,
-        seconds=round(row.finished - row.created, 1) if run and row.finished is not None else None,
+        # A results folder that is served has no requests, and is finished when it is opened.
+        seconds=round(row.finished - row.created, 1)
+        if run and run.counts.done and row.finished is not None
+        else None,
         tokens=run.counts.tokens if run else 0,
         cost=run.counts.cost if run else 0.0,
     )

@@ -30,6 +30,7 @@ def test_a_folder_shows_what_its_run_shows(tmp_path: Path) -> None:
     run = import_results(here, out, [data])
     line = opened.summary(run).line
     assert (line.name, line.started, line.note) == ("results", local_time(1e9), str(out))
+    assert line.seconds is None, "the time since the files were written is no time of the run"
     again = opened.summary(import_results(here, out)).line
     assert again.name is None, "a name belongs to one run"
     assert opened.state(run).step == "ready"
