@@ -135,7 +135,7 @@ def execute_new(options: argparse.Namespace) -> int:
         parts = ", ".join(f"{count:,} {phase}" for phase, count in phases.items() if phase)
         print_line(
             f"project {number}, {created.project.name}: {counted(len(created.items), 'item')}"
-            f"{f' ({parts})' if parts else ''}{_in_clusters(created.items)},"
+            f"{f' ({parts})' if parts else ''}{_about_images(created.items)},"
             f" {counted(created.project.annotators, 'annotator')} per item:"
             f" {counted(_wanted(created), 'judgement')}"
         )
@@ -149,7 +149,7 @@ def execute_new(options: argparse.Namespace) -> int:
     return 0
 
 
-def _in_clusters(items: Sequence[Item]) -> str:
+def _about_images(items: Sequence[Item]) -> str:
     """How many images the items are about, if some have several items."""
     clusters = len({item.cluster for item in items})
     return f" about {counted(clusters, 'image')}" if 1 < clusters < len(items) else ""

@@ -76,8 +76,8 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help; with `usual`, the other options are counted only."""
-        hidden = [one for one in self._actions if self.usual and one.option_strings]
-        hidden = [one for one in hidden if one.dest not in (*self.usual, "help", "help_all")]
+        shown = (*self.usual, "help", "help_all")
+        hidden = [one for one in self._actions if self.usual and one.option_strings and one.dest not in shown]
         texts, epilog = [one.help for one in hidden], self.epilog
         for one in hidden:
             one.help = argparse.SUPPRESS
@@ -119,8 +119,10 @@ def add_evaluation(parser: Parser, options: type, *, several: bool = False) -> d
     ]
     groups: dict[str, ArgumentGroup] = {title: parser.add_argument_group(title) for title in titles}
     for option in declared:
-        may_repeat = several and option.name == "model"
-        _add_declared(groups[option.argument.group], option, **(_REPEATED if may_repeat else {}))
+        changed: dict[str, Any] = {}
+        if several and option.name == "model":
+            changed = {"action": "append", "default": [], "help": f"{option.argument.help}; may repeat"}
+        _add_declared(groups[option.argument.group], option, **changed)
     add_quiet(groups["results"])
     add_printing(groups["results"], brief=True)
     add_plugins(groups["results"])
@@ -131,7 +133,7 @@ def add_evaluation(parser: Parser, options: type, *, several: bool = False) -> d
 
 USUAL = (
     *("model", "gen", "data", "set", "limit", "judge", "concurrency", "max_cost", "dry_run", "columns"),
-    *("store", "out", "name", "against", "by", "all", "format", "json", "explain"),
+    *("store", "out", "name", "against", "by", "all", "format", "explain"),
 )
 """The options that the help of run, score and sweep shows first."""
 
@@ -146,14 +148,6 @@ class _HelpAll(argparse.Action):
         parser.usual = ()
         parser.print_help()
         parser.exit()
-
-
-_REPEATED = {
-    "action": "append",
-    "default": [],
-    "help": "model (docs/models.md): openai/NAME, http://HOST/v1#NAME, hf/ORG/NAME, hf/FOLDER, vllm/..., "
-    "sglang/..., inspect/PROVIDER/NAME, mini, replay/FILE, baseline/chance; may repeat",
-}
 
 
 def _add_declared(group: ArgumentGroup, option: DeclaredOption, **changed: Any) -> None:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
-from sightline.benchmarks.released import NOT_THEIRS, add_published, paper_of
+from sightline.benchmarks.released import FEW_ERRORS, NOT_THEIRS, add_published, paper_of
 from sightline.reporting.notes import judge_errors, options_text
 from sightline.reporting.table import Cell, Column, PublishedCell, ReportTable, csv_text, n_cell, value_cell
 from sightline.reporting.tables import latex, leading_metrics
@@ -87,9 +87,6 @@ BEST = 5
 """The published rows of the page, from the best; a link shows all."""
 
 CHANCE_MODEL = "baseline/chance"
-FEW_ERRORS = 0.01
-"""The share of probes that may lack an answer before a value is no longer comparable."""
-
 OF_OTHERS = ("split", "limit", "shuffle", *NOT_THEIRS, "data", "model_identity", "judge_sampling")
 """The listed options that say nothing about how the model was asked."""
 
