@@ -61,24 +61,17 @@ _CIRCLED = re.compile(r"\s*([①-⑳])(?!\s*[.):：、])\s*(?=\S)")
 def lettered(response: str, options: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """A response and its options with letters in the place of the labels that the options carry."""
     texts = _signed(tuple(options))
-    series = _series_of(texts)
-    if series is None:
+    carried = _carried(texts)
+    if carried is None:
         numbered = all(text.lstrip()[:1] in _CIRCLED_NUMBERS for text in texts if text.strip())
         return (_BEFORE_PARTICLE.sub(r"\1番", response) if numbered else response), texts
-    letters = dict(zip(series.labels[: len(texts)], ascii_uppercase, strict=False))
-    bare = tuple(
-        re.sub(_CARRIED.format(label), f"{letter}. ", _folded(text), count=1)
-        for (label, letter), text in zip(letters.items(), texts, strict=True)
-    )
-    label = (
-        rf"(?m)(?:{series.before})(?:{'|'.join(sorted(letters, key=len, reverse=True))})(?:{series.behind})"
-    )
+    letters = carried.letters
 
     def letter(found: re.Match[str]) -> str:
         # A pronoun is none: 'I think'.
         return found[0] if _PRONOUN.match(found.string, found.start()) else letters[found[0]]
 
-    return re.sub(label, letter, _folded(response) if "I" in letters else response), bare
+    return carried.label.sub(letter, _folded(response) if "I" in letters else response), carried.options
 
 
 @lru_cache(maxsize=512)
@@ -89,16 +82,32 @@ def _signed(options: tuple[str, ...]) -> tuple[str, ...]:
     return options
 
 
+class _Carried(NamedTuple):
+    """The labels that options carry."""
+
+    letters: Mapping[str, str]
+    """The letter of each label."""
+    label: re.Pattern[str]
+    """Finds the labels in a response."""
+    options: tuple[str, ...]
+    """The options with the letters before them."""
+
+
 @lru_cache(maxsize=512)
-def _series_of(options: tuple[str, ...]) -> _Series | None:
-    """The series whose first labels the options carry, in their order."""
+def _carried(options: tuple[str, ...]) -> _Carried | None:
+    """The first labels of a series, where all options carry them in their order."""
     folded = [_folded(option) for option in options]
     for series in _SERIES if len(options) > 1 else ():
-        labels = series.labels[: len(options)]
-        if len(labels) == len(options) and all(
-            re.match(_CARRIED.format(label), text) for label, text in zip(labels, folded, strict=True)
-        ):
-            return series
+        letters = dict(zip(series.labels[: len(options)], ascii_uppercase, strict=False))
+        signs = [re.compile(_CARRIED.format(label)) for label in letters]
+        if len(signs) == len(options) and all(map(re.Pattern.match, signs, folded)):
+            names = "|".join(sorted(letters, key=len, reverse=True))
+            bare = zip(signs, letters.values(), folded, strict=True)
+            return _Carried(
+                letters,
+                re.compile(rf"(?m)(?:{series.before})(?:{names})(?:{series.behind})"),
+                tuple(sign.sub(f"{letter}. ", text, count=1) for sign, letter, text in bare),
+            )
     return None
 
 
