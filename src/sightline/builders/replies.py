@@ -139,9 +139,9 @@ def _items(reply: str) -> Iterator[_Item]:
         if line.rstrip("* ").endswith(":"):
             continue
         for sentence in _SENTENCE.split(line):
-            sentence = (
-                _LEAD.sub("", sentence.lstrip(), count=1) if _LEAD.match(sentence.lstrip()) else sentence
-            )
+            sentence = sentence.lstrip()
+            if lead := _LEAD.match(sentence):
+                sentence = sentence[lead.end() :]
             if _ASIDE.match(sentence):
                 continue
             end = found.end() if (found := _MARK.match(sentence)) else 0
