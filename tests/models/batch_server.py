@@ -16,6 +16,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -47,10 +48,10 @@ class Provider:
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return {"id": "c", "model": request["model"], "choices": [choice], "usage": usage}
 
-    def fails(self, custom_id: str) -> bool:
-        """Whether a line fails at this attempt."""
-        self.failed[custom_id] += 1
-        seed = f"{custom_id} {self.failed[custom_id]}"
+    def fails(self, line: Mapping[str, Any]) -> bool:
+        """Whether a line fails at this attempt: drawn by its messages, as its id has the server's port."""
+        self.failed[line["custom_id"]] += 1
+        seed = f"{json.dumps(line['body']['messages'])} {self.failed[line['custom_id']]}"
         return bool(random.Random(seed).random() < self.options.fail_rate)
 
     def run(self, batch: dict[str, Any]) -> None:
@@ -62,7 +63,7 @@ class Provider:
         errors: list[dict[str, Any]] = []
         for line in answered:
             about = {"id": f"r-{len(output)}-{len(errors)}", "custom_id": line["custom_id"], "error": None}
-            if self.fails(line["custom_id"]):
+            if self.fails(line):
                 body: Any = {"error": {"message": "The server had an error", "type": "server_error"}}
                 errors.append(about | {"response": {"status_code": 500, "request_id": "q", "body": body}})
             elif self.options.line_status and self.failed[line["custom_id"]] == 1:
