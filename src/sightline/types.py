@@ -185,7 +185,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     invalid: tuple[str, ...] = ()
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, frozen=True, omit_defaults=True):
     """The response of a model to a request.
 
     `latency` is in seconds. `version` is the version that the server reports of the model.
@@ -203,7 +203,7 @@ class Answer(Struct, frozen=True):
         return self.finish_reason in CUT_OFF
 
 
-class Failure(Struct, frozen=True):
+class Failure(Struct, frozen=True, omit_defaults=True):
     """A call without an answer.
 
     The next run retries `transient` failures. Only --retry-errors retries `permanent` and `blocked` ones

@@ -44,10 +44,19 @@ class StorableText(TypeDecorator[str]):
 metadata = MetaData()
 _row_id = BigInteger().with_variant(Integer, "sqlite")
 
-meta = Table("meta", metadata, Column("name", String(40), primary_key=True), Column("value", Text))
+# Without row ids, SQLite keeps a table whose key is no number in one tree, not in two.
+meta = Table(
+    "meta",
+    metadata,
+    Column("name", String(40), primary_key=True),
+    Column("value", Text),
+    sqlite_with_rowid=False,
+)
 
 # The identities of the models that the requests are for.
-models = Table("models", metadata, Column("identity", StorableText, primary_key=True))
+models = Table(
+    "models", metadata, Column("identity", StorableText, primary_key=True), sqlite_with_rowid=False
+)
 
 # Attempts are only added. The first answer of a request counts. `request` is its canonical JSON, whose
 # SHA-256 is the key; `result` is the JSON of an answer or a failure, and `state` a value of `answers.State`.
@@ -71,6 +80,7 @@ workers = Table(
     metadata,
     Column("name", String(64), primary_key=True),
     Column("until", Float, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # Requests that a process is sending now, so that no other process sends them. `owner` is a worker.
@@ -79,6 +89,7 @@ claims = Table(
     metadata,
     Column("key", LargeBinary(32), primary_key=True),
     Column("owner", String(64), nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # Batches at providers whose answers are not all in the store yet: the journal of evaluation/batches.py.
@@ -105,6 +116,7 @@ batch_requests = Table(
     Column("key", LargeBinary(32), primary_key=True),
     Column("batch", _row_id, nullable=False),
     Index("batch_requests_by_batch", "batch"),
+    sqlite_with_rowid=False,
 )
 
 # `uid` is the identity of a run in all stores: a merge copies a run once. `worker` works on it now.
@@ -145,6 +157,7 @@ run_tags = Table(
     metadata,
     Column("run", _row_id, primary_key=True, autoincrement=False),
     Column("tag", String(200), primary_key=True),
+    sqlite_with_rowid=False,
 )
 
 verdicts = Table(
@@ -187,6 +200,7 @@ annotators = Table(
     Column("project", _row_id, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # Every judgement, in the order of the commits. Rows are only added; a form that is sent twice adds one row.
@@ -210,6 +224,7 @@ annotation_leases = Table(
     Column("item", Integer, primary_key=True, autoincrement=False),
     Column("annotator", Integer, primary_key=True, autoincrement=False),
     Column("until", Float, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # Checks of endpoints, and reports of their servers; see answers.py.
