@@ -74,8 +74,8 @@ def test_verify_finds_a_damaged_judgement(tmp_path: Path) -> None:
     made(tmp_path / "a.db", "anna")
     store = Store.open(str(tmp_path / "a.db"))
     assert list(verify(str(tmp_path / "a.db"), show_progress=False)) == []
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("UPDATE annotation_log SET body = x'00' WHERE id = 1")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("UPDATE annotation_log SET body = x'00' WHERE id = 1")
     faults = list(verify(str(tmp_path / "a.db"), show_progress=False))
     assert [(fault.table, fault.row) for fault in faults] == [("annotation_log", "id 1")]
 

@@ -204,9 +204,9 @@ def _rows(url: str) -> dict[str, int]:
     """How many rows a store has of what a merge copies."""
     store = Store.open(url, create=False)
     tables = (schema.answers, schema.runs, schema.probes, schema.verdicts)
-    with store.database.core_read() as connection:
+    with store.database.read() as connection:
         counted = {
-            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            table.name: connection.core.execute(select(func.count()).select_from(table)).scalar_one()
             for table in tables
         }
     store.close()

@@ -76,8 +76,8 @@ def as_json(capsys: Capture, *words: str, status: int = 0) -> Any:
 def damage(path: Path) -> None:
     """Change a byte of one request."""
     store = Store.open(str(path))
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql(
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql(
             "UPDATE answers SET request = replace(request, 'shortly', 'snortly') WHERE id = 5"
         )
     store.close()
@@ -133,10 +133,10 @@ def test_the_faults_of_a_table_stand_together(capsys: Capture) -> None:
     """Rows that are damaged, and rows without their run, are found with other tables between."""
     damage(Path("sightline.db"))
     store = Store.open("sightline.db")
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("UPDATE runs SET body = x'00' WHERE id = 1")
-        connection.exec_driver_sql("UPDATE probes SET run = 7 WHERE run = 2")
-        connection.exec_driver_sql("INSERT INTO probes VALUES (1, 5, x'00')")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("UPDATE runs SET body = x'00' WHERE id = 1")
+        connection.core.exec_driver_sql("UPDATE probes SET run = 7 WHERE run = 2")
+        connection.core.exec_driver_sql("INSERT INTO probes VALUES (1, 5, x'00')")
     store.close()
     _, out, _ = run(capsys, "verify", "--quiet")
     of_probes = out[out.index("\nprobes") : out.index("\nruns")]
@@ -169,8 +169,8 @@ def test_a_merge_says_how_many_answers_differ(capsys: Capture, folder: Path) -> 
 
 def test_a_merge_prints_what_it_copied_before_a_source_fails(capsys: Capture, folder: Path) -> None:
     store = Store.open(str(make_store(folder / "other.db", [range(30)])))
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("ALTER TABLE readings RENAME COLUMN body TO other")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("ALTER TABLE readings RENAME COLUMN body TO other")
     store.close()
     words = ["merge", "sightline.db", "other.db", "--into", "t.db", "--quiet"]
     status, out, err = run(capsys, *words)

@@ -249,8 +249,8 @@ def test_a_full_disk_ends_the_run_keeps_what_was_committed_and_the_next_run_goes
     assert "disk is full" in err
     grow("50m")
     store = Store.open(str(disk / "s.db"))
-    with store.database.core_read() as connection:
-        kept = connection.exec_driver_sql("SELECT count(*) FROM answers WHERE state = 1").scalar_one()
+    with store.database.read() as connection:
+        kept = connection.core.exec_driver_sql("SELECT count(*) FROM answers WHERE state = 1").scalar_one()
     store.close()
     assert kept > 50
     status, out, err = start(*words).end()

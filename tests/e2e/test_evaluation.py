@@ -45,8 +45,8 @@ def value(evaluation: Evaluation, metric: str, subset: str = "all") -> float | N
 
 def attempts(store: str) -> int:
     opened = Store.open(store, create=False)
-    with opened.database.core_read() as connection:
-        count = connection.exec_driver_sql("SELECT count(*) FROM answers").scalar_one()
+    with opened.database.read() as connection:
+        count = connection.core.exec_driver_sql("SELECT count(*) FROM answers").scalar_one()
     opened.close()
     return int(count)
 

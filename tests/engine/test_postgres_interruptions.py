@@ -92,8 +92,8 @@ def test_nobody_takes_the_claims_that_could_not_be_renewed_during_a_restart(
 ) -> None:
     other = Store.open(postgres_url)
     store.claims.take([K])
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("UPDATE workers SET until = until - 100")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("UPDATE workers SET until = until - 100")
     with postgres.stopped():
         pass
     assert other.claims.take([K]) == set()
@@ -116,10 +116,10 @@ def test_a_transaction_that_the_server_ends_leaves_nothing_and_may_be_repeated(
     postgres: PostgresServer, store: Store
 ) -> None:
     def write() -> None:
-        with store.database.core_write() as connection:
-            connection.exec_driver_sql("INSERT INTO models VALUES ('half')")
+        with store.database.write() as connection:
+            connection.core.exec_driver_sql("INSERT INTO models VALUES ('half')")
             postgres.admin(END_SESSIONS)
-            connection.exec_driver_sql("INSERT INTO models VALUES ('whole')")
+            connection.core.exec_driver_sql("INSERT INTO models VALUES ('whole')")
 
     with pytest.raises(TransactionLostError):
         write()
@@ -151,13 +151,17 @@ def test_two_writers_that_block_each_other_both_succeed(postgres_url: str) -> No
     def cross(number: int) -> None:
         @repeat_if_lost
         def write() -> None:
-            with stores[number].database.core_write() as connection:
+            with stores[number].database.write() as connection:
                 names = ["one", "two"][:: 1 if number else -1]
-                connection.exec_driver_sql(f"INSERT INTO models VALUES ('{names[0]}') ON CONFLICT DO NOTHING")
+                connection.core.exec_driver_sql(
+                    f"INSERT INTO models VALUES ('{names[0]}') ON CONFLICT DO NOTHING"
+                )
                 if first_attempt[number]:
                     first_attempt[number] = False
                     barrier.wait()
-                connection.exec_driver_sql(f"INSERT INTO models VALUES ('{names[1]}') ON CONFLICT DO NOTHING")
+                connection.core.exec_driver_sql(
+                    f"INSERT INTO models VALUES ('{names[1]}') ON CONFLICT DO NOTHING"
+                )
 
         write()
 

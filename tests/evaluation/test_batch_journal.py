@@ -146,8 +146,8 @@ def test_a_store_with_batches_is_sound_cleaned_and_exported(
 def test_a_request_of_no_batch_is_found(tmp_path: Path) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     asyncio.run(BatchJournal(store).add(ADDRESS, "file-1", keys(1)))
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("DELETE FROM batches")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("DELETE FROM batches")
     (fault,) = find_faults(store, show_progress=False)
     assert "batch 1 does not exist in batches" in fault.problem
     store.close()

@@ -123,8 +123,8 @@ def test_the_benchmark_of_a_plugin_that_is_not_loaded_is_an_error_that_names_the
 def test_a_damaged_run_is_named_and_hides_no_other(tmp_path: Path, body: Any, damaged: bytes) -> None:
     store = Store.open(str(tmp_path / "s.db"))
     bad, good = (store.runs.start(body()) for _ in range(2))
-    with store.database.core_write() as connection:
-        connection.execute(update(runs).where(runs.c.id == bad).values(body=damaged))
+    with store.database.write() as connection:
+        connection.core.execute(update(runs).where(runs.c.id == bad).values(body=damaged))
     assert [row.number for row in store.runs.all()] == [bad, good]
     assert read_row(store, store.runs.all()[1]).number == good
     assert [(line.number, line.is_damaged) for line in list_runs(store)] == [(bad, True), (good, False)]

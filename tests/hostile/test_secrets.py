@@ -110,8 +110,10 @@ def test_a_key_that_a_server_repeats_reaches_no_store_no_report_and_no_page(
     from sightline.store.store import Store
 
     store = Store.open("s.db")
-    with store.database.core_read() as connection:
-        keys = [bytes(row[0]).hex() for row in connection.exec_driver_sql("SELECT DISTINCT key FROM answers")]
+    with store.database.read() as connection:
+        keys = [
+            bytes(row[0]).hex() for row in connection.core.exec_driver_sql("SELECT DISTINCT key FROM answers")
+        ]
     assert len(keys) >= 4
     results = store.answers.look_up(keys)  # the store compresses them
     store.close()

@@ -71,8 +71,8 @@ def make_store(path: Path, runs: Sequence[Sequence[int]], **options: Any) -> Pat
 def content(url: str | Path) -> Content:
     """The answers of a store by key, and its runs by identity: whether each is finished, and its probes."""
     store = Store.open(str(url), create=False)
-    with store.database.core_read() as connection:
-        identities = connection.exec_driver_sql("SELECT id, uid, finished FROM runs").all()
+    with store.database.read() as connection:
+        identities = connection.core.exec_driver_sql("SELECT id, uid, finished FROM runs").all()
     runs = {
         uid: (finished is not None, list(read_stored_probes(store, number)))
         for number, uid, finished in identities

@@ -201,8 +201,8 @@ def test_a_damaged_store_is_not_cleaned_and_the_remedy_is_named(
     store = Store.open(store_url)
     store.runs.drop(1)
     broken = "decode('c1', 'hex')" if "://" in store_url else "x'c1'"
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql(damage.format(broken=broken))
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql(damage.format(broken=broken))
     store.close()
     before = _counts(store_url)
     with pytest.raises(EnvironmentFailedError, match=r"is damaged: row .*store verify.*store merge"):
@@ -212,9 +212,9 @@ def test_a_damaged_store_is_not_cleaned_and_the_remedy_is_named(
 
 def _counts(url: str) -> list[int]:
     store = Store.open(url)
-    with store.database.core_read() as connection:
+    with store.database.read() as connection:
         counts = [
-            connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
+            connection.core.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one()
             for name in schema.metadata.tables
         ]
     store.close()

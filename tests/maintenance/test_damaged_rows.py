@@ -20,9 +20,9 @@ def _changed(url: str, *statements: str) -> None:
     for first in (0, 5):
         add_run(store, range(first, first + 10))
     store.labels.give_name(1, "base")
-    with store.database.core_write() as connection:
+    with store.database.write() as connection:
         for statement in statements:
-            connection.exec_driver_sql(statement)
+            connection.core.exec_driver_sql(statement)
     store.close()
 
 

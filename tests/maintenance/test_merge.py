@@ -31,8 +31,8 @@ def _merge(sources: Sequence[Path], target: Path | str) -> list[str]:
 def _attempts(path: str | Path) -> list[tuple[float, str]]:
     """All attempts of a store in the order in which they count."""
     store = Store.open(str(path))
-    with store.database.core_read() as connection:
-        rows = connection.exec_driver_sql("SELECT created, key FROM answers ORDER BY id").all()
+    with store.database.read() as connection:
+        rows = connection.core.exec_driver_sql("SELECT created, key FROM answers ORDER BY id").all()
     store.close()
     return [(created, bytes(key).hex()) for created, key in rows]
 
@@ -240,9 +240,9 @@ def test_a_store_is_not_cleaned_during_a_merge(
 
 def _change(path: Path, *statements: str) -> Path:
     store = Store.open(str(path))
-    with store.database.core_write() as connection:
+    with store.database.write() as connection:
         for statement in statements:
-            connection.exec_driver_sql(statement)
+            connection.core.exec_driver_sql(statement)
     store.close()
     return path
 
@@ -330,8 +330,8 @@ def test_sources_stay_as_they_are(tmp_path: Path) -> None:
 def test_a_newer_source_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     source, newer = make_store(tmp_path / "a.db", [range(3)]), make_store(tmp_path / "b.db", [range(3)])
     store = Store.open(str(newer))
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("UPDATE meta SET value = '99'")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("UPDATE meta SET value = '99'")
     store.close()
     with pytest.raises(UserError, match="another version of Sightline"):
         _merge([source, newer], tmp_path / "t.db")

@@ -28,8 +28,8 @@ def test_damaged_metadata_of_images_is_found(tmp_path: Path, body: str) -> None:
     store = Store.open(str(path))
     image = ImageFile("a.png", "ab" * 32, "PNG", 3, 4, (5, 6), "")
     store.caches.add_image_files({"a.png": b"i" * 16}, [image])
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql(f"UPDATE images SET body = CAST({body} AS BLOB)")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql(f"UPDATE images SET body = CAST({body} AS BLOB)")
     store.close()
     found = [one.table for one in verify(str(path), show_progress=False)]
     assert found == ([] if body == "body" else ["images"])
@@ -41,8 +41,8 @@ def test_a_finished_run_that_lost_answers_is_named(tmp_path: Path) -> None:
     sightline.run("codis", model="baseline/chance", data=data, store=str(path))
     assert list(verify(str(path), show_progress=False)) == []
     store = Store.open(str(path))
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("DELETE FROM answers WHERE id = 1")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("DELETE FROM answers WHERE id = 1")
     store.close()
     [fault] = verify(str(path), show_progress=False)
     assert (fault.table, fault.run) == ("runs", 1)

@@ -148,9 +148,9 @@ def test_a_body_of_another_type_is_a_missing_one() -> None:
     store = Store.open("wrong.db")
     for table in CACHES:
         cache = CacheTable(store.database, table.name)
-        with store.database.core_write() as connection:
-            (key,) = connection.exec_driver_sql(f"SELECT key FROM {table.name} LIMIT 1").one()
-            connection.exec_driver_sql(f"UPDATE {table.name} SET body = ? WHERE key = ?", (2**62, key))
+        with store.database.write() as connection:
+            (key,) = connection.core.exec_driver_sql(f"SELECT key FROM {table.name} LIMIT 1").one()
+            connection.core.exec_driver_sql(f"UPDATE {table.name} SET body = ? WHERE key = ?", (2**62, key))
         assert cache.look_up([key]) == {}
         cache.add({key: b"new"})
         assert cache.look_up([key]) == {key: b"new"}

@@ -69,8 +69,8 @@ def test_each_image_is_read_once_and_found_again_as_it_was(
 def test_an_image_whose_row_is_damaged_is_read_again_once(images: list[ImageFile], store: Store) -> None:
     signs = Signs()
     dict(read_images(images[:1], signs, store))
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("UPDATE readings SET body = x'00ff'")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("UPDATE readings SET body = x'00ff'")
     for _ in range(2):
         assert dict(read_images(images[:1], signs, store)) == {(images[0].digest, ""): (STOP,)}
     assert signs.read_so_far == ["wide.png", "wide.png"]

@@ -11,7 +11,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.engine import make_url
 
 from sightline.errors import EnvironmentFailedError, UserError
@@ -359,8 +358,8 @@ class _Interruption:
 
 
 def _interrupted_transaction(store: Store, *, plain: bool) -> None:
-    with store.database.write() if plain else store.database.core_write() as connection:
-        change = connection.exec_driver_sql if isinstance(connection, CoreConnection) else connection.change
+    with store.database.write() as connection:
+        change = connection.change if plain else connection.core.exec_driver_sql
         change("INSERT INTO meta (name, value) VALUES ('a', 'b')")
         change("SELECT ?", (_Interruption(),))
 

@@ -87,7 +87,7 @@ def test_a_file_that_goes_during_a_transaction_is_noticed_before_it_is_confirmed
 
     with pytest.raises(StoreFailedError, match="not saved"):
         write()
-    with pytest.raises(StoreFailedError, match="not saved"), store.database.core_write():
+    with pytest.raises(StoreFailedError, match="not saved"), store.database.write():
         pass
     store.close()
 
@@ -100,7 +100,7 @@ def test_a_new_connection_reads_no_other_file(tmp_path: Path, way: str) -> None:
         WAYS[way](path)
         with pytest.raises(EnvironmentFailedError, match="the file"), store.database.read():
             pass
-        with pytest.raises(EnvironmentFailedError, match="the file"), store.database.core_read():
+        with pytest.raises(EnvironmentFailedError, match="the file"), store.database.read():
             pass
         assert kept.rows("SELECT count(*) FROM answers") == [(5,)]
     store.close()

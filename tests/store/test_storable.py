@@ -89,10 +89,10 @@ def test_a_store_with_such_names_is_merged_once(store_url: str, tmp_path: Path) 
     store = Store.open(source)
     store.answers.add([_attempt("model\0")])
     store.endpoints.add(EndpointRecord(identity="model\0", host="h", result="by name"))
-    with store.database.core_write() as connection:
+    with store.database.write() as connection:
         # As an earlier Sightline stored them in a file.
-        connection.exec_driver_sql("UPDATE models SET identity = ?", ("model\0",))
-        connection.exec_driver_sql("UPDATE endpoints SET identity = ?", ("model\0",))
+        connection.core.exec_driver_sql("UPDATE models SET identity = ?", ("model\0",))
+        connection.core.exec_driver_sql("UPDATE endpoints SET identity = ?", ("model\0",))
     store.close()
     for _ in range(2):
         list(merge([source], store_url, show_progress=False))

@@ -75,8 +75,8 @@ def test_many_keys_are_looked_up_at_once(store: Store) -> None:
 
 def test_attempts_are_added_and_never_replaced(store: Store) -> None:
     _add(store, PASSING, ANSWER, FINAL)
-    with store.database.core_read() as connection:
-        rows = connection.exec_driver_sql("SELECT state FROM answers ORDER BY id").scalars().all()
+    with store.database.read() as connection:
+        rows = connection.core.exec_driver_sql("SELECT state FROM answers ORDER BY id").scalars().all()
     assert rows == [State.TRANSIENT, State.ANSWERED, State.BLOCKED]
 
 
@@ -232,8 +232,8 @@ def test_a_full_disk_loses_nothing_that_was_committed(tmp_path: Path) -> None:
 
 
 def test_a_database_that_fails_is_told_without_what_was_to_be_written(store: Store) -> None:
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("DROP TABLE answers")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("DROP TABLE answers")
     with pytest.raises(EnvironmentFailedError) as failure:
         store.answers.add([Attempt(K, b'{"v":"secret request"}', Answer("secret answer"))])
     assert "secret" not in str(failure.value)

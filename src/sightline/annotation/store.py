@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Row, delete, select, update
 from sqlalchemy import insert as insert_one
 
 from sightline.annotation.types import (
@@ -29,8 +29,7 @@ from sightline.annotation.types import (
 from sightline.errors import UserError, unknown_name
 from sightline.store import schema
 from sightline.store.answers import storable_text
-from sightline.store.database import Connection as StoreConnection
-from sightline.store.database import insert, insert_new
+from sightline.store.database import Connection, insert, insert_new
 from sightline.store.failures import repeat_if_lost
 from sightline.store.store import Store
 
@@ -68,8 +67,8 @@ class AnnotationStore:
         self, project: Project, items: Sequence[Item], uid: str, secret: bytes, created: float
     ) -> int:
         """Add a project that a lost attempt may have added already."""
-        with self.database.core_write() as connection:
-            found = connection.execute(
+        with self.database.write() as connection:
+            found = connection.core.execute(
                 select(_projects.c.id, _projects.c.uid).where(_projects.c.name == project.name)
             ).one_or_none()
             if found is not None and found.uid == uid:
@@ -88,15 +87,15 @@ class AnnotationStore:
                 secret=secret,
                 created=created,
             )
-            number = int(connection.execute(statement.returning(_projects.c.id)).scalar_one())
+            number = int(connection.core.execute(statement.returning(_projects.c.id)).scalar_one())
             rows = [(number, item.number, msgspec.json.encode(item)) for item in items]
-            insert(StoreConnection(connection), _items.name, ("project", "number", "body"), rows)
+            insert(connection, _items.name, ("project", "number", "body"), rows)
             return number
 
     @repeat_if_lost
     def projects(self) -> list[ProjectRow]:
-        with self.database.core_read() as connection:
-            rows = connection.execute(select(_projects).order_by(_projects.c.id))
+        with self.database.read() as connection:
+            rows = connection.core.execute(select(_projects).order_by(_projects.c.id))
             return [_project(connection, row) for row in rows]
 
     def project(self, name: str) -> ProjectRow:
@@ -112,15 +111,15 @@ class AnnotationStore:
     @repeat_if_lost
     def items(self, project: int) -> list[Item]:
         query = select(_items.c.number, _items.c.body).where(_items.c.project == project)
-        with self.database.core_read() as connection:
+        with self.database.read() as connection:
             return [
-                decode(connection, ITEM, "annotation_items", number, body)
-                for number, body in connection.execute(query.order_by(_items.c.number))
+                decode(connection.core, ITEM, "annotation_items", number, body)
+                for number, body in connection.core.execute(query.order_by(_items.c.number))
             ]
 
     @repeat_if_lost
     def annotators(self, project: int) -> list[Annotator]:
-        with self.database.core_read() as connection:
+        with self.database.read() as connection:
             return _annotators_of(connection, project)
 
     def invite(self, project: int, annotator: Annotator) -> Annotator:
@@ -132,7 +131,7 @@ class AnnotationStore:
                 )
             added = replace(annotator, number=1 + max((one.number for one in present), default=0))
             values = {"project": project, "number": added.number, "body": msgspec.json.encode(added)}
-            connection.execute(insert_one(_annotators).values(**values))
+            connection.core.execute(insert_one(_annotators).values(**values))
             return added
 
     def change_annotator(
@@ -143,7 +142,7 @@ class AnnotationStore:
             if not found:
                 raise UserError("the project has no such annotator", found=number)
             changed = change(found[0])
-            connection.execute(
+            connection.core.execute(
                 update(_annotators)
                 .where(_annotators.c.project == project, _annotators.c.number == number)
                 .values(body=msgspec.json.encode(changed))
@@ -152,7 +151,7 @@ class AnnotationStore:
 
     @repeat_if_lost
     def entries(self, project: int, after: int = 0) -> list[Entry]:
-        with self.database.core_read() as connection:
+        with self.database.read() as connection:
             return _entries(connection, project, after)
 
     @repeat_if_lost
@@ -165,7 +164,7 @@ class AnnotationStore:
     def close(self, project: int, *, closed: bool = True) -> None:
         """Close a project, so that nothing is added any more; or open it again."""
         with self._changing(project) as connection:
-            connection.execute(
+            connection.core.execute(
                 update(_projects)
                 .where(_projects.c.id == project)
                 .values(closed=self._clock() if closed else None)
@@ -175,7 +174,7 @@ class AnnotationStore:
     def transaction(self, project: int) -> Iterator[Transaction]:
         """Begin a transaction on an open project. Those of one project take place one after another."""
         with self._changing(project) as connection:
-            closed = connection.scalar(select(_projects.c.closed).where(_projects.c.id == project))
+            closed = connection.core.scalar(select(_projects.c.closed).where(_projects.c.id == project))
             if closed is not None:
                 raise ProjectClosedError(
                     "the project is closed", expected="sightline annotate close --reopen"
@@ -185,9 +184,9 @@ class AnnotationStore:
     @contextmanager
     def _changing(self, project: int) -> Iterator[Connection]:
         """A transaction that holds the row of a project: its entries are committed in their order."""
-        with self.database.core_write() as connection:
+        with self.database.write() as connection:
             query = select(_projects.c.id).where(_projects.c.id == project).with_for_update()
-            if connection.execute(query).first() is None:
+            if connection.core.execute(query).first() is None:
                 raise UserError("there is no such project", file=self.name, found=project)
             yield connection
 
@@ -208,7 +207,7 @@ class Transaction:
     def find(self, form: str) -> Entry | None:
         """Find the entry of a form; None if the form was not sent before."""
         of_form = (_log.c.project == self._project) & (_log.c.form == storable_text(form))
-        row = self._connection.execute(select(_log.c.id, _log.c.body).where(of_form)).one_or_none()
+        row = self._connection.core.execute(select(_log.c.id, _log.c.body).where(of_form)).one_or_none()
         return None if row is None else _entry(self._connection, *row)
 
     def append(self, entry: Entry) -> Entry:
@@ -219,47 +218,46 @@ class Transaction:
         body = msgspec.json.encode(replace(entry, number=0))
         values = {"project": self._project, "form": storable_text(entry.form), "body": body}
         statement = insert_one(_log).values(**values).returning(_log.c.id)
-        number = int(self._connection.execute(statement).scalar_one())
+        number = int(self._connection.core.execute(statement).scalar_one())
         self.end_leases(entry.annotator, entry.item)
         return replace(entry, number=number)
 
     def leases(self, now: float) -> list[Lease]:
         """Read the leases that have not ended at `now` (seconds since 1970); ended ones are dropped."""
         of_project = _leases.c.project == self._project
-        self._connection.execute(delete(_leases).where(of_project, _leases.c.until <= now))
+        self._connection.core.execute(delete(_leases).where(of_project, _leases.c.until <= now))
         query = select(_leases.c.item, _leases.c.annotator, _leases.c.until).where(of_project)
-        return [Lease(*row) for row in self._connection.execute(query.order_by(_leases.c.item))]
+        return [Lease(*row) for row in self._connection.core.execute(query.order_by(_leases.c.item))]
 
     def lease(self, lease: Lease) -> None:
         """Give an item into an annotator's hands, or renew the lease."""
         self.end_leases(lease.annotator, lease.item)
         row = (self._project, lease.item, lease.annotator, lease.until)
-        insert_new(
-            StoreConnection(self._connection), _leases.name, ("project", "item", "annotator", "until"), [row]
-        )
+        columns = ("project", "item", "annotator", "until")
+        insert_new(self._connection, _leases.name, columns, [row])
 
     def end_leases(self, annotator: int, item: int) -> None:
         of_item = (_leases.c.annotator == annotator) & (_leases.c.item == item)
-        self._connection.execute(delete(_leases).where(_leases.c.project == self._project, of_item))
+        self._connection.core.execute(delete(_leases).where(_leases.c.project == self._project, of_item))
 
 
 def _project(connection: Connection, row: Row[Any]) -> ProjectRow:
-    project = decode(connection, PROJECT, "annotation_projects", row.id, row.body)
+    project = decode(connection.core, PROJECT, "annotation_projects", row.id, row.body)
     return ProjectRow(row.id, project, bytes(row.secret), row.created, row.closed)
 
 
 def _annotators_of(connection: Connection, project: int) -> list[Annotator]:
     query = select(_annotators.c.number, _annotators.c.body).where(_annotators.c.project == project)
     return [
-        decode(connection, ANNOTATOR, "annotators", number, body)
-        for number, body in connection.execute(query.order_by(_annotators.c.number))
+        decode(connection.core, ANNOTATOR, "annotators", number, body)
+        for number, body in connection.core.execute(query.order_by(_annotators.c.number))
     ]
 
 
 def _entries(connection: Connection, project: int, after: int) -> list[Entry]:
     query = select(_log.c.id, _log.c.body).where(_log.c.project == project, _log.c.id > after)
-    return [_entry(connection, *row) for row in connection.execute(query.order_by(_log.c.id))]
+    return [_entry(connection, *row) for row in connection.core.execute(query.order_by(_log.c.id))]
 
 
 def _entry(connection: Connection, number: int, body: bytes) -> Entry:
-    return replace(decode(connection, ENTRY, "annotation_log", number, body), number=number)
+    return replace(decode(connection.core, ENTRY, "annotation_log", number, body), number=number)

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import ColumnElement, RowMapping, Table, and_, delete, func, select, update
 from sqlalchemy import insert as insert_into
-from sqlalchemy.engine import Connection as CoreConnection
 
 from sightline.errors import UserError
 from sightline.evaluation.batches import drop_answered
@@ -85,9 +84,9 @@ def _is_same(source: str, target: str) -> bool:
 
 @repeat_if_lost
 def _merge_one(url: str, target: Store, *, show_progress: bool) -> MergedStore:
-    with closing(Store.open(url, create=False)) as source, target.database.core_write() as connection:
+    with closing(Store.open(url, create=False)) as source, target.database.write() as connection:
         if not target.database.is_file:
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MERGE_LOCK})")
+            connection.rows(f"SELECT pg_advisory_xact_lock({MERGE_LOCK})")
         merging = _Merge(source, connection, target.name)
         with progress(f"merge {display(url)}", None, "rows", show_progress=show_progress) as advance:
             merging.copy_answers(advance)
@@ -118,8 +117,8 @@ _Attempt = tuple[float, int, str, str]
 class _Merge:
     """Copies what is sound of one store to another, in the transaction of a connection to that one."""
 
-    def __init__(self, source: Store, core: CoreConnection, name: str) -> None:
-        self.source, self.core, self.target = source, core, Connection(core)
+    def __init__(self, source: Store, target: Connection, name: str) -> None:
+        self.source, self.core, self.target = source, target.core, target
         self.attempts = self.new = self.answered = self.different = 0
         self._name = name
         self._lost: defaultdict[str, dict[str, str]] = defaultdict(dict)
@@ -144,8 +143,8 @@ class _Merge:
 
     def copy_answers(self, advance: Advance) -> None:
         """Copy the attempts that the target lacks. The first answer by time counts."""
-        with self.source.database.core_read() as core:
-            self.attempts = core.scalar(select(func.count()).select_from(schema.answers)) or 0
+        with self.source.database.read() as source:
+            self.attempts = source.rows("SELECT count(*) FROM answers")[0][0]
         for page in self.sound_pages(schema.answers):
             attempts: defaultdict[bytes, list[_Attempt]] = defaultdict(list)
             for row in page:

@@ -21,12 +21,10 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    inspect,
     select,
     text,
 )
 from sqlalchemy import table as table_named
-from sqlalchemy.engine import Connection as CoreConnection
 from sqlalchemy.exc import DBAPIError
 
 from sightline.errors import EnvironmentFailedError, UserError, unknown_name
@@ -42,7 +40,7 @@ from sightline.store import schema
 from sightline.store.answers import model_of
 from sightline.store.claims import LEASE_SECONDS
 from sightline.store.connect import connect, display, sqlite_path
-from sightline.store.database import LOOKUP, Connection, parts
+from sightline.store.database import LOOKUP, Connection, lock_table, parts
 from sightline.store.failures import StoreFailedError, damage
 from sightline.store.runs import Labels, decompress, no_run
 from sightline.store.schema import SCHEMA_VERSION
@@ -85,15 +83,15 @@ class Cleaning(Struct, frozen=True, kw_only=True):
 def clean(url: str, options: CleaningOptions) -> Cleaning:
     _refuse_busy_file(url)
     with closing(Store.open(url, create=False)) as store:
-        with store.database.core_read() as connection:
+        with store.database.read() as connection:
             before = file_sizes(connection).bytes
-        with store.database.core_write() as connection:
+        with store.database.write() as connection:
             _refuse_busy_store(connection, store)
             dropped = [one for one in _drop(connection, store.name, options) if one.rows]
             kept = (
                 set()
                 if options.caches
-                else {f"{run}.db" for run in connection.scalars(select(schema.runs.c.id))}
+                else {f"{run}.db" for run in connection.core.scalars(select(schema.runs.c.id))}
             )
             index = _index_files(store)
             gone = [
@@ -105,7 +103,7 @@ def clean(url: str, options: CleaningOptions) -> Cleaning:
             kept_bytes = sum(file.stat().st_size for file in set(index) - set(gone))
             cache_bytes = _content_bytes(connection, CACHES) + kept_bytes
             if options.dry_run:
-                connection.rollback()
+                connection.roll_back()
         for file in [] if options.dry_run else gone:
             file.unlink(missing_ok=True)
     after = None if options.dry_run else _vacuum(url)
@@ -130,16 +128,14 @@ def _refuse_busy_file(url: str) -> None:
         return  # no store, which is reported when it is opened
 
 
-def _refuse_busy_store(connection: CoreConnection, store: Store) -> None:
+def _refuse_busy_store(connection: Connection, store: Store) -> None:
     """Refuse a store while a process works on a run of it, sends requests, or merges."""
     if not store.database.is_file:
-        if not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({MERGE_LOCK})").scalar():
+        if not connection.rows(f"SELECT pg_try_advisory_xact_lock({MERGE_LOCK})")[0][0]:
             raise _busy(store.name, "a process that merges")
         # No other process writes to these tables until the end of this transaction.
         # They are locked in the order in which runs write to them: another order could become a deadlock.
-        connection.exec_driver_sql(
-            "LOCK TABLE answers, workers, claims, probes, runs IN SHARE ROW EXCLUSIVE MODE"
-        )
+        lock_table(connection, "answers, workers, claims, probes, runs", "SHARE ROW EXCLUSIVE")
     if runs := sorted(store.claims.held_runs()):
         raise _busy(store.name, f"run {runs[0]}")
     if store.claims.held():
@@ -156,7 +152,7 @@ def _busy(name: str, found: str | None = None) -> UserError:
     )
 
 
-def _drop(connection: CoreConnection, name: str, options: CleaningOptions) -> Iterator[Dropped]:
+def _drop(connection: Connection, name: str, options: CleaningOptions) -> Iterator[Dropped]:
     """Drop the rows, in an order in which each step leaves what the next one finds unused."""
     runs = schema.runs.c
     if options.unfinished_runs:
@@ -169,7 +165,7 @@ def _drop(connection: CoreConnection, name: str, options: CleaningOptions) -> It
         answers = schema.answers
         rows = sum(_delete(connection, answers, answers.c.id.in_(part), "").rows for part in parts(unused))
         yield Dropped(table=answers.name, rows=rows, reason="that no run refers to")
-    in_batches = drop_answered(Connection(connection))
+    in_batches = drop_answered(connection)
     yield Dropped(table="batch_requests", rows=in_batches, reason="that are answered")
     for table in (schema.claims, schema.workers):  # no process works with the store now
         yield _delete(connection, table, None, "of processes that ended")
@@ -182,11 +178,9 @@ def _index_files(store: Store) -> list[Path]:
     return [file for file in store.database.index_folder.glob("**/*") if file.is_file()]
 
 
-def _delete(
-    connection: CoreConnection, table: Table, goes: ColumnElement[bool] | None, reason: str
-) -> Dropped:
+def _delete(connection: Connection, table: Table, goes: ColumnElement[bool] | None, reason: str) -> Dropped:
     statement = delete(table) if goes is None else delete(table).where(goes)
-    return Dropped(table=str(table.name), rows=connection.execute(statement).rowcount, reason=reason)
+    return Dropped(table=str(table.name), rows=connection.core.execute(statement).rowcount, reason=reason)
 
 
 class _JudgedRun(Struct):
@@ -199,7 +193,7 @@ _KEY = re.compile(rb'"key":"([0-9a-f]{64})"')
 """The key of the answer of a stored probe, of a partner too."""
 
 
-def _unused_answers(connection: CoreConnection, name: str) -> Iterator[int]:
+def _unused_answers(connection: Connection, name: str) -> Iterator[int]:
     """Attempts to which no run refers, except those of a judge of any run: reports read the replies."""
     used: set[bytes] = set()
     for page in read_pages(connection, schema.probes):
@@ -210,7 +204,7 @@ def _unused_answers(connection: CoreConnection, name: str) -> Iterator[int]:
                 raise damage(name, "probes", row["place"], f"run {row['run']}: {error}") from None
             used.update(bytes.fromhex(key.decode()) for key in keys)
     judges: set[str] = set()
-    for number, body in connection.execute(select(schema.runs.c.id, schema.runs.c.body)):
+    for number, body in connection.core.execute(select(schema.runs.c.id, schema.runs.c.body)):
         try:
             of_run = msgspec.json.decode(body, type=_JudgedRun).judges or {}
         except ValueError as error:
@@ -234,9 +228,9 @@ def _vacuum(url: str) -> int:
                 with closing(sqlite3.connect(path, isolation_level=None)) as file:
                     file.execute("VACUUM")
                     file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            with database.core_read() as connection:
+            with database.read() as connection:
                 if path is None:
-                    connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
+                    connection.core.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM")
                 return file_sizes(connection).bytes
         except sqlite3.Error as error:
             raise EnvironmentFailedError(
@@ -322,9 +316,9 @@ def take_inventory(url: str) -> Inventory:
     """List what a store holds; nothing is changed."""
     with closing(Store.open(url, create=False)) as store:
         runs = list_runs(store)
-        with store.database.core_read() as connection:
+        with store.database.read() as connection:
             created = schema.answers.c.created
-            first, last = connection.execute(select(func.min(created), func.max(created))).one()
+            first, last = connection.core.execute(select(func.min(created), func.max(created))).one()
             of_runs: Counter[int] = Counter()
             for run, body in (
                 (schema.runs.c.id, schema.runs.c.body),
@@ -332,14 +326,14 @@ def take_inventory(url: str) -> Inventory:
                 (schema.verdicts.c.run, schema.verdicts.c.body),
             ):
                 query = select(run, func.sum(func.length(body))).group_by(run)
-                for number, size in connection.execute(query):
+                for number, size in connection.core.execute(query):
                     of_runs[number] += size
             return Inventory(
                 store=display(url),
                 schema_version=SCHEMA_VERSION,
                 sizes=file_sizes(connection),
                 tables=[*table_sizes(connection), *_index_size(store)],
-                models=sorted(connection.scalars(select(schema.models.c.identity))),
+                models=sorted(connection.core.scalars(select(schema.models.c.identity))),
                 first_answer=None if first is None else local_time(first),
                 last_answer=None if last is None else local_time(last),
                 runs=[
@@ -356,17 +350,14 @@ def take_inventory(url: str) -> Inventory:
             )
 
 
-def file_sizes(connection: CoreConnection) -> FileSizes:
-    version = ".".join(str(part) for part in connection.dialect.server_version_info or ())
-    if connection.dialect.name == "postgresql":
-        size = connection.execute(select(func.pg_database_size(func.current_database()))).scalar_one()
+def file_sizes(connection: Connection) -> FileSizes:
+    version = ".".join(str(part) for part in connection.core.dialect.server_version_info or ())
+    if not connection.is_file:
+        size = connection.core.execute(select(func.pg_database_size(func.current_database()))).scalar_one()
         return FileSizes(database=f"PostgreSQL {version}", bytes=size, log_bytes=None, free_bytes=None)
-    path = Path(str(connection.engine.url.database))
+    path = Path(str(connection.core.engine.url.database))
     log = path.with_name(f"{path.name}-wal")
-    free, page = (
-        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-        for name in ("freelist_count", "page_size")
-    )
+    free, page = (int(connection.rows(f"PRAGMA {name}")[0][0]) for name in ("freelist_count", "page_size"))
     return FileSizes(
         database=f"SQLite {version}",
         bytes=path.stat().st_size,
@@ -375,12 +366,12 @@ def file_sizes(connection: CoreConnection) -> FileSizes:
     )
 
 
-def table_sizes(connection: CoreConnection) -> list[TableSize]:
+def table_sizes(connection: Connection) -> list[TableSize]:
     """Measure the tables of a store, the largest first."""
-    names = inspect(connection).get_table_names()
-    if connection.dialect.name == "postgresql":
+    names = sorted(connection.tables())
+    if not connection.is_file:
         query = text("SELECT pg_total_relation_size(cast(quote_ident(:name) AS regclass))")
-        bytes_of = {name: connection.execute(query, {"name": name}).scalar_one() for name in names}
+        bytes_of = {name: connection.core.execute(query, {"name": name}).scalar_one() for name in names}
     else:
         pages = (
             "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_master USING (name) "
@@ -388,11 +379,11 @@ def table_sizes(connection: CoreConnection) -> list[TableSize]:
         )
         bytes_of = {}
         with suppress(DBAPIError):  # SQLite may be built without `dbstat`
-            bytes_of = {str(name): int(size) for name, size in connection.exec_driver_sql(pages)}
+            bytes_of = {str(name): int(size) for name, size in connection.rows(pages)}
     sizes = [
         TableSize(
             table=name,
-            rows=connection.execute(select(func.count()).select_from(table_named(name))).scalar_one(),
+            rows=connection.core.execute(select(func.count()).select_from(table_named(name))).scalar_one(),
             bytes=bytes_of.get(name),
             content=CONTENT.get(name, ""),
         )
@@ -409,10 +400,10 @@ def _index_size(store: Store) -> Iterator[TableSize]:
         yield TableSize(table=INDEX, rows=len(files), bytes=size, content=content)
 
 
-def _content_bytes(connection: CoreConnection, tables: Iterable[Table]) -> int:
+def _content_bytes(connection: Connection, tables: Iterable[Table]) -> int:
     """The bytes in the columns of caches, without indexes."""
     columns = [column for one in tables for column in one.columns if isinstance(column.type, LargeBinary)]
-    return sum(connection.scalar(select(func.sum(func.length(column)))) or 0 for column in columns)
+    return sum(connection.core.scalar(select(func.sum(func.length(column)))) or 0 for column in columns)
 
 
 # export
@@ -492,8 +483,8 @@ def _attempts_of_run(store: Store, run: int) -> Iterator[Sequence[RowMapping]]:
     while batch := [bytes.fromhex(probe.key) for probe in islice(probes, LOOKUP)]:
         place = {key: number for number, key in enumerate(dict.fromkeys(batch)) if key not in read}
         read |= place.keys()
-        with store.database.core_read() as connection:
-            rows = connection.execute(select(answers).where(answers.c.key.in_(place))).mappings().all()
+        with store.database.read() as connection:
+            rows = connection.core.execute(select(answers).where(answers.c.key.in_(place))).mappings().all()
         yield sorted(rows, key=lambda row: (place[bytes(row["key"])], row["id"]))
 
 
@@ -504,8 +495,10 @@ def _endpoints(store: Store, run: int | None) -> Iterator[Record]:
 
 def _annotations(store: Store, run: int | None) -> Iterator[Record]:
     """The log of every annotation project, whatever runs its items are of."""
-    with store.database.core_read() as connection:
-        rows = connection.execute(select(schema.annotation_projects.c.id, schema.annotation_projects.c.name))
+    with store.database.read() as connection:
+        rows = connection.core.execute(
+            select(schema.annotation_projects.c.id, schema.annotation_projects.c.name)
+        )
         names = {row.id: row.name for row in rows}
     for page in read_pages(store.database, schema.annotation_log):
         for row in page:
@@ -522,8 +515,8 @@ def _batches(store: Store, run: int | None) -> Iterator[Record]:
     for page in read_pages(store.database, schema.batches):
         for row in page:
             requests = schema.batch_requests.c
-            with store.database.core_read() as connection:
-                keys = connection.scalars(select(requests.key).where(requests.batch == row["id"])).all()
+            with store.database.read() as connection:
+                keys = connection.core.scalars(select(requests.key).where(requests.batch == row["id"])).all()
             yield {**row, "keys": sorted(key.hex() for key in keys)}
 
 

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 from sqlalchemy import Column, ColumnElement, RowMapping, Table, and_, exists, select, tuple_
-from sqlalchemy.engine import Connection as CoreConnection
 
 from sightline.annotation.types import DECODERS
 from sightline.evaluation.plan import StoredProbe, read_stored_probes
@@ -41,7 +40,7 @@ T = TypeVar("T")
 
 
 def read_pages(
-    source: Database | CoreConnection, table: Table, *conditions: ColumnElement[bool]
+    source: Database | Connection, table: Table, *conditions: ColumnElement[bool]
 ) -> Iterator[Sequence[RowMapping]]:
     """Read a table in the order of its primary key, from a database or in the transaction of a connection."""
     key = list(table.primary_key.columns)
@@ -51,8 +50,8 @@ def read_pages(
         rest = (
             query.where(tuple_(*key) > tuple_(*(page[-1][column.key] for column in key))) if page else query
         )
-        with source.core_read() if isinstance(source, Database) else nullcontext(source) as connection:
-            page = connection.execute(rest.order_by(*key).limit(PAGE)).mappings().all()
+        with source.read() if isinstance(source, Database) else nullcontext(source) as connection:
+            page = connection.core.execute(rest.order_by(*key).limit(PAGE)).mappings().all()
         if page:
             yield page
         if len(page) < PAGE:
@@ -176,8 +175,8 @@ def find_faults(store: Store, *, show_progress: bool) -> Iterator[Fault]:
     database = store.database
     if database.is_file:  # a server checks its own files
         try:
-            with database.core_read() as connection:
-                found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+            with database.read() as connection:
+                found = [line for (line,) in connection.rows("PRAGMA integrity_check")]
         except StoreFailedError as error:
             found = [error.reason]
         yield from (Fault(problem=str(line)) for line in found if line != "ok")

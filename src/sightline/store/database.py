@@ -95,16 +95,6 @@ class Database:
                 yield Connection(core)
             self._check_file()  # afterwards: what this transaction wrote is in the file of this name
 
-    @contextmanager
-    def core_read(self) -> Iterator[CoreConnection]:
-        with self.read() as connection:
-            yield connection.core
-
-    @contextmanager
-    def core_write(self) -> Iterator[CoreConnection]:
-        with self.write() as connection:
-            yield connection.core
-
     def core_engine(self) -> Engine:
         with self._engine_change:
             if self._engine is None:

@@ -308,14 +308,14 @@ class Awaited(Struct, frozen=True):
 
 def index_key(store: Store, run: int) -> IndexKey:
     runs, probes = schema.runs.c, schema.probes.c
-    with store.database.core_read() as connection:
-        row = connection.execute(
+    with store.database.read() as connection:
+        row = connection.core.execute(
             select(runs.body, runs.finished, runs.uid).where(runs.id == run)
         ).one_or_none()
         if row is None:
             raise no_run(run, store.name)
         extent = select(func.count(), func.max(probes.place)).where(probes.run == run)
-        chunks, last = connection.execute(extent).one()
+        chunks, last = connection.core.execute(extent).one()
     body, finished, uid = row
     goes_on = store.answers.last_attempt() if finished is None else None
     digest = hashlib.sha256(sightline.__version__.encode())

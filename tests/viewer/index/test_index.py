@@ -393,12 +393,12 @@ def test_the_index_of_another_store_that_was_at_this_place_is_not_shown(
 ) -> None:
     OutcomeIndex(store).build(1)
     store.runs.drop(1)
-    with store.database.core_write() as connection:
-        connection.exec_driver_sql("DELETE FROM runs")
+    with store.database.write() as connection:
+        connection.core.exec_driver_sql("DELETE FROM runs")
         if store.database.is_file:
-            connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'runs'")
+            connection.core.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'runs'")
         else:
-            connection.exec_driver_sql("ALTER SEQUENCE runs_id_seq RESTART")
+            connection.core.exec_driver_sql("ALTER SEQUENCE runs_id_seq RESTART")
     assert run_groups(seed=3) == 1
     assert OutcomeIndex(store).state(1).step == "absent"
 
