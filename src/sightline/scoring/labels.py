@@ -49,10 +49,13 @@ _SERIES = (
     _Series(("I", "II", "III", "IV", "V", "VI", "VII", "VIII"), r"(?<![\w.'’-])", r"(?![\w'’-])"),
 )
 _CARRIED = r"\s*[(（\[]?\s*{}\s*[)）\].:：、．]\s*(?=\S)"
+_FIRST_CARRIED = re.compile(_CARRIED.format(r"[アイ가ㄱ甲Iiⅰ\u2160]"))
+"""How a first option begins that may carry the first label of a series."""
 _PRONOUN = re.compile(r"I[ \t]+(?!(?:or|and|is|und|oder|ist|et|ou|est|y|o|es|и|или)\b)[^\W\d_A-Z]")
 _SMALL_ROMAN = re.compile(
     r"(?<![\w.'’-])(?:i{2,3}|iv|vi{1,3}|[iv](?=[).:\]](?!\w)))(?![\w'’-])|(?<=[(\[])[iv](?=[)\]])"
 )
+_NUMERALS = re.compile("[\u2160-\u217b]+")
 _CIRCLED_NUMBERS = frozenset("①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳")
 _BEFORE_PARTICLE = re.compile(r"([①-⑳])(?=[がはをかとやも]|です)")
 _CIRCLED = re.compile(r"\s*([①-⑳])(?!\s*[.):：、])\s*(?=\S)")
@@ -96,8 +99,10 @@ class _Carried(NamedTuple):
 @lru_cache(maxsize=512)
 def _carried(options: tuple[str, ...]) -> _Carried | None:
     """The first labels of a series, where all options carry them in their order."""
+    if len(options) < 2 or not _FIRST_CARRIED.match(options[0]):
+        return None
     folded = [_folded(option) for option in options]
-    for series in _SERIES if len(options) > 1 else ():
+    for series in _SERIES:
         letters = dict(zip(series.labels[: len(options)], ascii_uppercase, strict=False))
         signs = [re.compile(_CARRIED.format(label)) for label in letters]
         if len(signs) == len(options) and all(map(re.Pattern.match, signs, folded)):
@@ -113,7 +118,7 @@ def _carried(options: tuple[str, ...]) -> _Carried | None:
 
 def _folded(text: str) -> str:
     """A text with Roman numerals in capital letters where they are labels."""
-    text = "".join(unicodedata.normalize("NFKC", one) if "\u2160" <= one <= "\u217b" else one for one in text)
+    text = _NUMERALS.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
     return _SMALL_ROMAN.sub(lambda found: found[0].upper(), text)
 
 
