@@ -6,6 +6,7 @@ import json
 import re
 import time
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -331,3 +332,32 @@ def test_a_group_says_which_rule_gave_each_verdict(client: TestClient) -> None:
     page = shown(client, first[0])
     assert page.count('<p class="sub">rule: ') == 2
     assert "read: " in page
+
+
+def test_own_labels_have_a_section_whose_values_open_their_groups(tmp_path: Path) -> None:
+    lines = [
+        {
+            "group": f"g{number}",
+            "variant": variant,
+            "prompt": f"Question {number}, {variant}?",
+            "options": ["yes", "no"],
+            "references": ["yes"],
+            "labels": {"topic of mine": "A & B" if number < 2 else "rest"},
+        }
+        for number in range(5)
+        for variant in ("asked", "reworded")
+    ]
+    file, path = tmp_path / "mine.jsonl", tmp_path / "sightline.db"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["run", f"groups:{file}", "--model", "baseline/chance", "--quiet", "--store", str(path)]
+    assert main(words) == 0
+    with closing(Store.open(str(path), create=False)) as store:
+        client = TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST)
+        client.get("/", params={"token": TOKEN})
+        page = shown(client, "/runs/1")
+        for metric in ("acc", "con"):
+            assert f"{metric} by topic of mine" in page
+        links = re.findall(r'<a href="(/runs/1/groups\?label[^"]+)">([^<]+)</a>', page)
+        assert [name for _, name in links] == ["A &amp; B", "rest"] * 2
+        for (address, _), groups in zip(links, (2, 3, 2, 3), strict=True):
+            assert f"{groups} of 5 groups" in shown(client, unescape(address))

@@ -156,7 +156,7 @@ class Benchmark(ABC):
     """The labels whose values `--plot` draws as the spokes of a radar."""
     spread_metrics: tuple[str, ...] = ()
     """The metrics whose spread over models its paper discusses."""
-    report_sections: tuple[ReportSection, ...] = ()
+    report_sections: tuple[ReportSection | ByOwnLabels, ...] = ()
     """What its HTML report shows besides the leading metrics; by default the first of them by each label."""
     chance_levels: Mapping[str, float] = {}
     """Metric -> the value that guessing gives, where it is one number for all samples."""
@@ -432,6 +432,12 @@ class ByJudge(Struct, frozen=True):
 
 
 ReportSection = ByLabel | PairCounts | Shares | Against | Together | Differences | ByJudge
+
+
+class ByOwnLabels(Struct, frozen=True):
+    """Metrics under each value of every label of the user, which no other section names."""
+
+    metrics: tuple[str, ...]
 
 
 # -- The declaration of a public data set: repository, pinned revision, digests, licence, published counts

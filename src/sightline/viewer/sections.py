@@ -13,6 +13,7 @@ from sightline.benchmarks.base import (
     Against,
     ByJudge,
     ByLabel,
+    ByOwnLabels,
     Differences,
     PairCounts,
     ReportSection,
@@ -100,6 +101,7 @@ class Bars(Struct, frozen=True):
     several_runs: bool
     extra: str = ""
     notes: tuple[str, ...] = ()
+    label: str = ""
 
 
 def pair_counts(section: PairCounts, runs: Sequence[NamedResult]) -> Bars | None:
@@ -129,6 +131,7 @@ def pair_counts(section: PairCounts, runs: Sequence[NamedResult]) -> Bars | None
         several,
         "same twice",
         notes,
+        section.label,
     )
 
 
@@ -261,7 +264,10 @@ class MetricRow(Struct, frozen=True):
 
 
 class Forest(Struct, frozen=True):
-    """Values of metrics below each other on one scale; `head` is the heading of the first column."""
+    """Values of metrics below each other on one scale.
+
+    `head` is the heading of the first column. `label` is the label whose values name the rows, '' for none.
+    """
 
     kind: ClassVar[str] = "forest"
     title: str
@@ -273,6 +279,7 @@ class Forest(Struct, frozen=True):
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     chart: PageChart | None = None
+    label: str = ""
 
     @property
     def kinds(self) -> set[str]:
@@ -289,7 +296,8 @@ def by_label(section: ByLabel, runs: Sequence[NamedResult]) -> Forest | None:
         return None
     chart = radar_chart(runs, section.metric, section.label) if section.radar else None
     words = words_of(section.label)
-    return _forest(f"{section.metric} by {words}", words, [*cells, *total], runs, chart)
+    made = _forest(f"{section.metric} by {words}", words, [*cells, *total], runs, chart)
+    return replace(made, label=section.label)
 
 
 def together(section: Together, runs: Sequence[NamedResult]) -> Forest | None:
@@ -416,18 +424,34 @@ SectionView = Forest | Bars | ScatterSection | DifferencesSection
 
 def section_views(runs: Sequence[NamedResult]) -> list[SectionView]:
     """The sections of some runs of one benchmark; those without numbers are left out."""
-    declared = benchmark_class(runs[0].result.benchmark).report_sections or _by_default(runs)
-    views = [view for section in declared if (view := _view(section, runs)) is not None]
+    views = [view for section in _sections(runs) if (view := _view(section, runs)) is not None]
     return [*views, *(corrected(metric, runs) for metric in _corrected_metrics(runs))]
+
+
+def _sections(runs: Sequence[NamedResult]) -> Iterator[ReportSection]:
+    declared = benchmark_class(runs[0].result.benchmark).report_sections or _by_default(runs)
+    named = {section.label for section in declared if isinstance(section, ByLabel | PairCounts | Shares)}
+    for section in declared:
+        if not isinstance(section, ByOwnLabels):
+            yield section
+            continue
+        own = [label for label in _labels(section.metrics[0], runs) if label not in {*named, "judge"}]
+        yield from (ByLabel(metric, label) for label in own for metric in section.metrics)
 
 
 def _by_default(runs: Sequence[NamedResult]) -> list[ReportSection]:
     metric = leading(runs)[0]
+    return [
+        ByJudge(metric) if label == "judge" else ByLabel(metric, label) for label in _labels(metric, runs)
+    ]
+
+
+def _labels(metric: str, runs: Sequence[NamedResult]) -> list[str]:
+    """The labels of few values under which a metric was computed."""
     labels = dict.fromkeys(
         label_of(one)[0] for run in runs for one in run.result.metrics if one.metric == metric
     )
-    few = [label for label in labels if label and len(runs[0].by_label(metric, label)) <= MOST_ROWS]
-    return [ByJudge(metric) if label == "judge" else ByLabel(metric, label) for label in few]
+    return [label for label in labels if label and len(runs[0].by_label(metric, label)) <= MOST_ROWS]
 
 
 def _view(section: ReportSection, runs: Sequence[NamedResult]) -> SectionView | None:

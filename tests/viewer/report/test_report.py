@@ -15,6 +15,7 @@ from sightline.benchmarks.base import (
     Against,
     ByJudge,
     ByLabel,
+    ByOwnLabels,
     Differences,
     PairCounts,
     ReportSection,
@@ -158,7 +159,7 @@ def test_declared_sections_name_metrics_of_their_benchmark(name: str) -> None:
         assert _metrics_of(section) <= {*known, *(f"{metric}_by_response" for metric in known)}
 
 
-def _metrics_of(section: ReportSection) -> set[str]:
+def _metrics_of(section: ReportSection | ByOwnLabels) -> set[str]:
     match section:
         case PairCounts():
             return {section.both, section.differ}
@@ -166,7 +167,7 @@ def _metrics_of(section: ReportSection) -> set[str]:
             return {metric for metric, _ in section.parts}
         case Against():
             return {section.x, section.y}
-        case Together():
+        case Together() | ByOwnLabels():
             return set(section.metrics)
         case Differences():
             return {name for pair in section.metrics for name in pair}

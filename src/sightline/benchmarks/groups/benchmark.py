@@ -15,6 +15,7 @@ from sightline.benchmarks.base import (
     Benchmark,
     BenchmarkOption,
     ByLabel,
+    ByOwnLabels,
     Differences,
     Setting,
     Together,
@@ -88,6 +89,7 @@ class Groups(Benchmark):
     correlation = "spearman"
     spread_metrics = ("acc", "s_gt", "con", "s_c")
     report_sections = (
+        ByOwnLabels(("acc", "con")),
         Against("acc", "con"),
         ByLabel("acc", "style"),
         ByLabel("con_by_response", "style"),
