@@ -22,7 +22,7 @@ from tests.postgres_server import PostgresServer
 
 from sightline.maintenance.verify import verify
 from sightline.store import schema
-from sightline.store.failures import NoStoreError
+from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.postgres_server import PASSWORD, ROLE, PostgresServer
 
-from sightline.store.failures import NoStoreError
+from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 
 pytestmark = pytest.mark.postgres

@@ -13,7 +13,7 @@ from tests.postgres_server import ROLE, PostgresServer
 from sightline.errors import EnvironmentFailedError
 from sightline.store import connect, database
 from sightline.store.answers import Attempt, key_of, with_key
-from sightline.store.failures import TransactionLostError, repeat_if_lost
+from sightline.store.database import TransactionLostError, repeat_if_lost
 from sightline.store.store import Store
 from sightline.types import Answer, Request, user
 

@@ -16,7 +16,7 @@ import sightline
 from sightline.maintenance.merge import merge
 from sightline.maintenance.store_maintenance import CleaningOptions, clean, export_records, take_inventory
 from sightline.maintenance.verify import verify
-from sightline.store.failures import StoreFailedError
+from sightline.store.database import StoreFailedError
 from sightline.store.store import Store
 from sightline.types import ImageFile
 from training.scenes.build import generate_codis

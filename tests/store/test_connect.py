@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.store import connect, schema, sqlite_file
+from sightline.store import connect, database, schema
 from sightline.store.answers import Attempt, key_of
 from sightline.store.connect import sqlite_path
-from sightline.store.failures import NoStoreError
+from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 from sightline.types import Answer
 
@@ -299,7 +299,7 @@ def test_a_log_that_its_last_user_removes_meanwhile_is_none(
         file.unlink()
         return ""
 
-    monkeypatch.setattr(sqlite_file, "_log_problem", removed)
+    monkeypatch.setattr(database, "_log_problem", removed)
     Store.open(str(path)).close()
     assert not log.exists()
 
@@ -337,7 +337,7 @@ def test_many_processes_may_make_and_fill_one_store_at_the_same_instant(tmp_path
 
 def test_a_store_opens_while_another_process_writes(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading waits for no writer, and neither does opening a store."""
-    monkeypatch.setattr(sqlite_file, "LOCK_SECONDS", 0)
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0)
     monkeypatch.setattr(connect, "LOCK_SECONDS", 1)
     writer = Store.open(store_url)
     with writer.database.write() as connection:

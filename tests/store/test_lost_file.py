@@ -10,7 +10,7 @@ import pytest
 
 from sightline.errors import EnvironmentFailedError
 from sightline.store.answers import Attempt, key_of
-from sightline.store.failures import StoreFailedError
+from sightline.store.database import StoreFailedError
 from sightline.store.store import Store
 from sightline.types import Answer
 

@@ -16,7 +16,7 @@ from tests.postgres_server import PASSWORD, ROLE, PostgresServer
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.store import database
 from sightline.store.answers import Attempt, key_of, with_key
-from sightline.store.failures import NoStoreError
+from sightline.store.database import NoStoreError
 from sightline.store.store import Store, existing_or_empty_store
 from sightline.types import Answer, Request, user
 

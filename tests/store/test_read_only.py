@@ -16,7 +16,7 @@ import pytest
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.store import connect
-from sightline.store.failures import StoreFailedError
+from sightline.store.database import StoreFailedError
 from sightline.store.store import Store
 from sightline.viewer.opened import indexable
 from training.scenes.build import generate_iibench
@@ -135,7 +135,7 @@ def test_a_log_that_cannot_be_read_is_no_store_without_it(
         error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
         raise error
 
-    monkeypatch.setattr("sightline.store.sqlite_file.sqlite3.connect", refuse)
+    monkeypatch.setattr("sightline.store.database.sqlite3.connect", refuse)
     with pytest.raises(StoreFailedError, match=r"s\.db-wal holds its latest answers"):
         Store.open(str(read_only), create=False)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sightline.store.database import Database
-from sightline.store.failures import StoreFailedError
+from sightline.store.database import Database, StoreFailedError
 from sightline.store.store import Store
 
 

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sightline.errors import EnvironmentFailedError, UserError
-from sightline.store import database, sqlite_file
+from sightline.store import database
 from sightline.store.answers import Attempt, EndpointRecord, State, key_of
-from sightline.store.database import Connection
-from sightline.store.failures import TransactionLostError
+from sightline.store.database import Connection, TransactionLostError
 from sightline.store.store import Store, inspect_images
 from sightline.types import Answer, Failure, ImageFile, ImageRef, Usage, Verdict
 
@@ -283,7 +282,7 @@ def test_what_is_added_twice_after_a_lost_connection_is_kept_once(
 def test_a_store_that_another_process_locks_is_not_said_to_be_broken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0.1)
     path = tmp_path / "locked.db"
     store = Store.open(str(path))
     with closing(sqlite3.connect(path)) as other:

@@ -31,7 +31,7 @@ from sightline.annotation.types import (
     options_of,
 )
 from sightline.errors import UserError
-from sightline.store.failures import repeat_if_lost
+from sightline.store.database import repeat_if_lost
 
 ITEM_LEASE_SECONDS = 30 * 60.0
 """How long an item stays in an annotator's hands after the last view of its page."""

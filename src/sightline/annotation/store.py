@@ -29,8 +29,7 @@ from sightline.annotation.types import (
 from sightline.errors import UserError, unknown_name
 from sightline.store import schema
 from sightline.store.answers import storable_text
-from sightline.store.database import Connection, insert, insert_new
-from sightline.store.failures import repeat_if_lost
+from sightline.store.database import Connection, insert, insert_new, repeat_if_lost
 from sightline.store.store import Store
 
 _projects, _items = schema.annotation_projects, schema.annotation_items

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from sqlalchemy import Connection
 
 from sightline.annotation.task import RATER, Field, Task
-from sightline.store.failures import damage
+from sightline.store.database import damage
 
 Values = Mapping[str, str | tuple[str, ...]]
 """Name of a field -> its value, or its values if it holds several."""

@@ -18,8 +18,14 @@ from sightline.models.base import Model
 from sightline.models.batch_client import OpenBatch
 from sightline.models.batches import BatchEndpoint
 from sightline.store.answers import State, storable_text
-from sightline.store.database import Connection, change_rows_in, insert, rows_in, run_in_thread
-from sightline.store.failures import repeat_if_lost
+from sightline.store.database import (
+    Connection,
+    change_rows_in,
+    insert,
+    repeat_if_lost,
+    rows_in,
+    run_in_thread,
+)
 from sightline.store.store import Store
 from sightline.text import counted, print_note
 

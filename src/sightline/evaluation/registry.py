@@ -8,7 +8,7 @@ from pathlib import Path
 from sightline.errors import UserError
 from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge
 from sightline.formats.jsonl import read_verdicts
-from sightline.store.failures import NoStoreError
+from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 from sightline.types import Verdict
 

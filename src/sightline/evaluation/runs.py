@@ -23,7 +23,7 @@ from sightline.evaluation.options import EvaluationDescription, JudgeModel, sett
 from sightline.evaluation.plan import read_stored_probes
 from sightline.evaluation.spec import Spec, recorded_options
 from sightline.reporting.notes import effective_options, flat_options
-from sightline.store.failures import StoreFailedError, damage
+from sightline.store.database import StoreFailedError, damage
 from sightline.store.runs import Labels, RunRow
 from sightline.store.store import Store
 from sightline.text import local_time

@@ -20,8 +20,16 @@ from sightline.progress import Advance, progress
 from sightline.store import schema
 from sightline.store.answers import decode_result, model_of, storable_text
 from sightline.store.connect import display, sqlite_path
-from sightline.store.database import Connection, change_rows_in, insert, insert_new, lock_table, rows_in
-from sightline.store.failures import damage, repeat_if_lost
+from sightline.store.database import (
+    Connection,
+    change_rows_in,
+    damage,
+    insert,
+    insert_new,
+    lock_table,
+    repeat_if_lost,
+    rows_in,
+)
 from sightline.store.store import Store
 from sightline.types import Answer
 

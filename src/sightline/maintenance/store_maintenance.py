@@ -40,11 +40,17 @@ from sightline.store import schema
 from sightline.store.answers import model_of
 from sightline.store.claims import LEASE_SECONDS
 from sightline.store.connect import connect, display, sqlite_path
-from sightline.store.database import LOOKUP, Connection, lock_table, parts
-from sightline.store.failures import StoreFailedError, damage
+from sightline.store.database import (
+    LOOKUP,
+    Connection,
+    StoreFailedError,
+    check_sqlite_file,
+    damage,
+    lock_table,
+    parts,
+)
 from sightline.store.runs import Labels, decompress, no_run
 from sightline.store.schema import SCHEMA_VERSION
-from sightline.store.sqlite_file import check_sqlite_file
 from sightline.store.store import Store
 from sightline.text import local_time
 

@@ -21,8 +21,7 @@ from sightline.progress import progress
 from sightline.store import schema
 from sightline.store.answers import EndpointRecord, decode_result, model_of, state_of
 from sightline.store.connect import display, sqlite_path
-from sightline.store.database import LOOKUP, Connection, Database, rows_in
-from sightline.store.failures import StoreFailedError, damage_remedy
+from sightline.store.database import LOOKUP, Connection, Database, StoreFailedError, damage_remedy, rows_in
 from sightline.store.runs import decode_probes
 from sightline.store.store import Store, check_image_row
 

@@ -14,8 +14,16 @@ from msgspec.structs import replace
 from sightline.models.base import ServerReport
 from sightline.scoring.reasoning import without_reasoning
 from sightline.store.claims import Claims
-from sightline.store.database import Connection, Database, insert, insert_new, rows_in
-from sightline.store.failures import damage, repeat_if_lost, until_kept
+from sightline.store.database import (
+    Connection,
+    Database,
+    damage,
+    insert,
+    insert_new,
+    repeat_if_lost,
+    rows_in,
+    until_kept,
+)
 from sightline.types import Answer, Failure, ImageFile, Message, Origin, Request, Text
 
 KEY_VERSION = 1

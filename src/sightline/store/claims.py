@@ -19,8 +19,15 @@ from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 
 from sightline.errors import EnvironmentFailedError
-from sightline.store.database import Connection, Database, change_rows_in, insert, rows_in, run_in_thread
-from sightline.store.failures import repeat_if_lost
+from sightline.store.database import (
+    Connection,
+    Database,
+    change_rows_in,
+    insert,
+    repeat_if_lost,
+    rows_in,
+    run_in_thread,
+)
 
 LEASE_SECONDS = 15.0
 """How long the row of a process holds without renewal.

@@ -18,9 +18,14 @@ from sqlalchemy.exc import ArgumentError
 from sightline.errors import UserError, hide_password
 from sightline.formats.files import temporary_folder
 from sightline.store import schema
-from sightline.store.database import Connection, Database
-from sightline.store.failures import no_store, not_writable
-from sightline.store.sqlite_file import SqliteFile, check_sqlite_file
+from sightline.store.database import (
+    Connection,
+    Database,
+    SqliteFile,
+    check_sqlite_file,
+    no_store,
+    not_writable,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection

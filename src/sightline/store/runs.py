@@ -21,12 +21,13 @@ from sightline.store.database import (
     Connection,
     Database,
     change_rows_in,
+    damage,
     insert,
     insert_new,
     lock_table,
+    repeat_if_lost,
     row_lock,
 )
-from sightline.store.failures import damage, repeat_if_lost
 from sightline.types import Verdict
 
 PROBES_PER_CHUNK = 256

@@ -20,8 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator
 
 from sightline.store.answers import storable_text
-from sightline.store.database import Connection
-from sightline.store.failures import not_a_store
+from sightline.store.database import Connection, not_a_store
 
 
 class StorableText(TypeDecorator[str]):

@@ -23,12 +23,13 @@ from sightline.store.claims import Claims, seconds_since_boot
 from sightline.store.connect import connect, prepare
 from sightline.store.database import (
     Database,
+    NoStoreError,
+    SqliteFile,
     insert,
+    repeat_if_lost,
     rows_in,
 )
-from sightline.store.failures import NoStoreError, repeat_if_lost
 from sightline.store.runs import RunLabels, Runs
-from sightline.store.sqlite_file import SqliteFile
 from sightline.types import HiddenContent, ImageFile, ImageRef
 
 # -- The store: the cache of all answers, and the record of runs, probes, verdicts and image metadata

@@ -15,8 +15,7 @@ from msgspec import Struct
 from sightline.evaluation.plan import StoredProbe
 from sightline.evaluation.runs import StoredRun
 from sightline.store.answers import State
-from sightline.store.database import rows_in
-from sightline.store.failures import repeat_if_lost
+from sightline.store.database import repeat_if_lost, rows_in
 from sightline.store.store import Store
 from sightline.types import Answer, Failure
 

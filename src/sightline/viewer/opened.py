@@ -22,7 +22,7 @@ from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Decide, Spec
 from sightline.formats.jsonl import METRICS, VERDICTS, is_run_name, read_recorded_verdicts
 from sightline.formats.other_tools import read_predictions
-from sightline.store.failures import NoStoreError
+from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 from sightline.text import print_note
 from sightline.types import Group, Result, Verdict
