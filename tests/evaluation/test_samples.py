@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.errors import UserError
@@ -74,6 +75,17 @@ def test_a_shuffled_limit_is_seeded_and_a_plain_one_takes_the_first() -> None:
     assert take(5) == ALL[:5]
     assert take(5, True, 1) == take(5, True, 1)
     assert take(5, True, 1) != take(5, True, 2)
+
+
+@pytest.mark.usefixtures("_held")
+def test_ids_select_samples_in_the_order_of_the_data_and_an_absent_one_is_named() -> None:
+    comma = replace(ALL[0], id="a,b")
+    visited: list[Sample] = []
+    asked = SampleSelection(ids=(f"{ALL[9].id},{ALL[3].id}", "a,b"))
+    samples = samples_of(Streamed([*ALL, comma]), asked, visited)
+    assert list(samples) == visited == [ALL[3], ALL[9], comma] == list(samples)
+    with pytest.raises(UserError, match=r"no such sample \(found 'x, y'"):
+        samples_of(Streamed(ALL), SampleSelection(ids=(f"x,{ALL[3].id}", "y")))
 
 
 @pytest.mark.usefixtures("_held")

@@ -140,6 +140,8 @@ def _check_counts(spec: Spec) -> None:
         raise UserError(f"--seed {spec.seed} is negative", expected="0 or more")
     if spec.shuffle and spec.limit is None:
         raise UserError("--shuffle has no effect without --limit", expected="--limit N with --shuffle")
+    if spec.ids and spec.limit is not None:
+        raise UserError("--ids and --limit both select groups", expected="one of them")
 
 
 # -- The description of an evaluation, which results report and the store keeps for each run

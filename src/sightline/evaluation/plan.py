@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -324,15 +324,24 @@ Read = Callable[[], Iterable[Sample]]
 
 
 class SampleSelection(Struct, frozen=True):
-    """The samples that are taken: all, the first `limit` ones, or, with `shuffle`, random ones."""
+    """The samples that are taken: all, the first `limit` ones, with `shuffle` random ones, or some by id.
+
+    Each text of `ids` is an id, or several with commas between them.
+    """
 
     limit: int | None = None
     shuffle: bool = False
     seed: int = 0
+    ids: tuple[str, ...] = ()
 
     def has(self, position: int) -> bool:
         """Whether the sample at a position is known to be selected before all samples were counted."""
         return not self.shuffle and (self.limit is None or position < self.limit)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What may be an id in `ids`: an id may hold a comma."""
+        return frozenset(self.ids).union(*(text.split(",") for text in self.ids))
 
     def positions(self, total: int) -> Sequence[int]:
         if self.limit is None or self.limit >= total:
@@ -363,11 +372,14 @@ class Samples:
         found = self._read()
         held: list[Sample] | None = []
         may_change = not isinstance(found, Sequence)
-        hashes, contents = array("q"), array("q")
+        hashes, contents, named = array("q"), array("q"), dict[str, int]()
+        names = selection.names
         for sample in found:
             if not isinstance(sample, Sample):
                 raise wrong_return(benchmark.samples, sample, Sample)
-            if selection.has(len(hashes)):
+            if sample.id in names:
+                named[sample.id] = len(hashes)
+            if sample.id in names if names else selection.has(len(hashes)):
                 visit(sample)
             hashes.append(hash(sample.id))
             if may_change:
@@ -378,7 +390,9 @@ class Samples:
                     held = None
         distinct, counts = np.unique(np.frombuffer(hashes, np.int64), return_counts=True)
         self._refuse_repeated(set(distinct[counts > 1].tolist()))
-        self._positions = positions = selection.positions(len(hashes))
+        self._refuse_absent(named)
+        positions = array("q", named.values()) if names else selection.positions(len(hashes))
+        self._positions = positions
         self._held = None if held is None else [held[position] for position in positions]
         self._contents = contents if held is None else array("q")
         if selection.shuffle:
@@ -405,6 +419,17 @@ class Samples:
                     expected="data that stay the same; run the same command again",
                 )
             yield sample
+
+    def _refuse_absent(self, named: Container[str]) -> None:
+        """Raise UserError for an id of the selection that no sample has."""
+        texts = [text for text in self._selection.ids if text not in named]
+        if absent := [name for text in texts for name in text.split(",") if name not in named]:
+            raise UserError(
+                f"{self._benchmark.name} has no such sample",
+                field="--ids",
+                found=some_of(absent, 4),
+                expected="ids of its data, which answers.jsonl has as `sample`",
+            )
 
     def _refuse_repeated(self, hashes: set[int]) -> None:
         """Raise UserError where two of the samples with these hashes have the same id."""

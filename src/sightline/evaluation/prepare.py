@@ -225,7 +225,7 @@ def _task(
     samples = Samples(
         benchmark,
         partial(benchmark.samples, folder, split, options.benchmark),
-        SampleSelection(spec.limit, spec.shuffle, spec.seed),
+        SampleSelection(spec.limit, spec.shuffle, spec.seed, tuple(spec.ids)),
     )
     return PreparedTask(
         benchmark=benchmark,
@@ -634,6 +634,7 @@ def _effective_options(prepared: Prepared) -> dict[str, Any]:
         "judge_sampling": sampling or None,
         "split": task.split,
         **recorded_options(spec),
+        **({"ids": ",".join(spec.ids)} if spec.ids else {}),
         **{
             name: getattr(spec, name) for name in _OF_FILES if getattr(spec, name) not in (False, "error", {})
         },

@@ -161,11 +161,11 @@ def _matched(
     options: Mapping[str, Any],
     predictions: Sequence[Prediction],
 ) -> _SettingAnswers:
-    """The answers in a file by probe; the file may hold answers to samples that --limit leaves out."""
+    """The answers in a file by probe; the file may hold answers to samples that are not selected."""
     spec, task = prepared.spec, prepared.task
     probes = {sample.id: list(task.benchmark.probes(sample, options)) for sample in task.samples}
     left_out: set[str] = set()
-    if spec.limit is not None:
+    if spec.limit is not None or spec.ids:
         left_out = {sample.id for sample in task.benchmark.samples(task.folder, task.split, options)}
         left_out -= probes.keys()
     answered = {prediction.sample for prediction in predictions}

@@ -73,6 +73,9 @@ class EvaluationOptions(TaskOptions):
     shuffle: Annotated[
         bool, Argument("with --limit: use N random groups, chosen by --seed", "data", recorded=True)
     ] = False
+    ids: Annotated[
+        Names, Argument("use only the groups (samples) with these ids; may repeat", "data", "ID[,ID...]")
+    ] = ()
     decide: Annotated[
         Decide,
         Argument(

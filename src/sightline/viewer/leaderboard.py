@@ -87,7 +87,7 @@ BEST = 5
 """The published rows of the page, from the best; a link shows all."""
 
 CHANCE_MODEL = "baseline/chance"
-OF_OTHERS = ("split", "limit", "shuffle", *NOT_THEIRS, "data", "model_identity", "judge_sampling")
+OF_OTHERS = ("split", "limit", "shuffle", "ids", *NOT_THEIRS, "data", "model_identity", "judge_sampling")
 """The listed options that say nothing about how the model was asked."""
 
 
@@ -200,7 +200,7 @@ def _norm(counted: Sequence[_Counted]) -> _Counted:
 
     def rank(one: _Counted) -> tuple[bool, bool, bool, int, bool]:
         is_theirs = not any(one.result.options.get(option) for option in NOT_THEIRS)
-        is_whole = one.summary.line.is_complete and not one.summary.line.options.get("limit")
+        is_whole = one.summary.line.is_complete and not {"limit", "ids"} & one.summary.line.options.keys()
         return is_theirs, is_whole, _is_answered(one.result), one.result.samples, not _asked_with(one)
 
     best = max(map(rank, counted))
