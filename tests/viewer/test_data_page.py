@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,19 @@ ORIGIN = {"origin": HOST}
 
 @pytest.fixture(scope="module")
 def groups_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three lines: two with nearly the same image, one whose image is missing."""
+    """Three groups: two with nearly the same image, one with two questions whose image is missing."""
     folder = tmp_path_factory.mktemp("groups")
     for number, shade in enumerate((0, 1)):
         image = Image.radial_gradient("L").convert("RGB")
         image.putpixel((0, 0), (shade, 0, 0))
         image.save(folder / f"{number}.png")
     lines = [
-        {"group": "g", "variant": f"v{number}", "images": [f"{number}.png"], "prompt": "<b>What?</b>"}
+        {"group": f"g{number}", "variant": "v0", "images": [f"{number}.png"], "prompt": "<b>What?</b>"}
         for number in range(3)
     ]
+    lines.append(
+        {**lines[2], "variant": "v1", "prompt": "And why?", "references": ["so"], "labels": {"kind": "w"}}
+    )
     file = folder / "groups.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return file
@@ -51,21 +55,21 @@ def test_each_path_is_listed_with_its_format_or_why_it_cannot_be_read(client: Te
     assert page.count('href="/data/') == 2
 
 
-def test_items_are_counted_by_label_and_selected(client: TestClient) -> None:
+def test_groups_are_counted_by_label_and_selected(client: TestClient) -> None:
     page = client.get("/data/0").text
-    assert "30 of 30 items" in page
+    assert "30 of 30 groups" in page
     counts = re.findall(
         r'href="(/data/0\?label\.category=[^"]+)"><span>[^<]+</span><span class="num">(\d+)', page
     )
     assert sum(int(count) for _, count in counts) == 30
     for address, count in counts:
-        assert f"{count} of 30 items" in client.get(address).text
+        assert f"{count} of 30 groups" in client.get(address).text
 
 
-def test_thumbnails_are_those_of_the_items_and_a_missing_one_is_reported(client: TestClient) -> None:
-    assert client.get("/data/1/images/0").headers["content-type"] == "image/webp"
-    assert client.get("/data/1/images/2").status_code == 404
-    assert client.get("/data/1/images/99").status_code == 404
+def test_thumbnails_are_those_of_the_groups_and_a_missing_one_is_reported(client: TestClient) -> None:
+    assert client.get("/data/1/images/0/0").headers["content-type"] == "image/webp"
+    assert client.get("/data/1/images/2/0").status_code == 404
+    assert client.get("/data/1/images/99/0").status_code == 404
     assert client.get("/data/7").status_code == 404
 
 
@@ -79,8 +83,23 @@ def test_near_duplicates_are_searched_on_request_only(client: TestClient) -> Non
         if "1 near-duplicates" in page:
             break
         time.sleep(0.1)
-    assert "g, v1 and g, v0" in page
+    assert "g1 and g0" in page
     assert "1 images cannot be read" in page
+
+
+def test_a_group_is_one_card_with_the_context_and_reference_of_each_probe(
+    client: TestClient, codis: Path
+) -> None:
+    page = client.get("/data/0").text
+    records = json.loads((codis / "data.json").read_text())[:3]
+    assert page.count("<article") == 30
+    for record in records:
+        assert page.count(escape(record["context"]["context_1"])) >= 1
+        assert page.count(escape(record["context"]["context_2"])) >= 1
+    found = client.get("/data/1?search=and why").text
+    assert "1 of 3 groups" in found
+    assert all(text in found for text in ("&lt;b&gt;What?", "And why?", "<b>so</b>"))
+    assert "1 of 3 groups" in client.get("/data/1?label.kind=w").text
 
 
 def test_texts_of_data_stay_texts(client: TestClient) -> None:

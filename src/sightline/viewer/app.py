@@ -68,7 +68,7 @@ PAGES: dict[str, Page] = {
     "/judges": judges_page,
     "/data": data_page,
     "/data/{place:int}": folder_page,
-    "/data/{place:int}/images/{number:int}": data_thumbnail,
+    "/data/{place:int}/images/{number:int}/{nth:int}": data_thumbnail,
     f"{_PROJECT}/": annotator.start,
     f"{_PROJECT}/consent": annotator.consent_page,
     f"{_PROJECT}/guidelines": annotator.guidelines_page,

@@ -18,6 +18,8 @@ from sightline.viewer.viewer import Viewer
 
 PAGE = 48
 MOST_PAIRS = 100
+MOST_IMAGES = 4
+"""The images of a group that its card shows."""
 
 
 def data_page(viewer: Viewer, request: Request) -> Response:
@@ -25,9 +27,9 @@ def data_page(viewer: Viewer, request: Request) -> Response:
     for place, path in enumerate(viewer.data):
         try:
             data = read_data_set(path)
-            sets.append((place, path, data.kind, len(data.items), ""))
+            sets.append((place, path, data.kind, len(data.items), data.probes, ""))
         except UserError as error:
-            sets.append((place, path, "", 0, str(error)))
+            sets.append((place, path, "", 0, 0, str(error)))
     return viewer.page("data_page.html", {"section": "Data", "sets": sets})
 
 
@@ -59,6 +61,7 @@ def folder_page(viewer: Viewer, request: Request) -> Response:
             "toggled": lambda name, value: _toggled(place, labels, search, name, value),
             "duplicates": viewer.duplicates.state(path),
             "pairs": MOST_PAIRS,
+            "images": MOST_IMAGES,
         },
     )
 
@@ -73,10 +76,10 @@ def search_duplicates(viewer: Viewer, request: Request) -> Response:
 def data_thumbnail(viewer: Viewer, request: Request) -> Response:
     _, path = _named(viewer, request)
     items = read_data_set(path).items
-    number = request.path_params["number"]
-    if number >= len(items) or not items[number].images:
+    number, nth = request.path_params["number"], request.path_params["nth"]
+    if number >= len(items) or nth >= len(items[number].images):
         raise NotFoundError("There is no such image.")
-    image = items[number].images[0]
+    image = items[number].images[nth]
     root = image.root or os.path.dirname(image.path)
     body = RunImages(viewer.store, [Path(root)]).thumbnail(os.path.relpath(image.path, root), "")
     return Response(body, media_type="image/webp")

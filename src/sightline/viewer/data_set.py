@@ -12,26 +12,37 @@ from pathlib import Path
 from msgspec import Struct
 
 from sightline.benchmarks.base import Benchmark, defaults
+from sightline.benchmarks.groups.data import GROUPS
 from sightline.benchmarks.registry import benchmark, benchmark_names
 from sightline.builders.near_duplicates import find_duplicates, image_hashes, import_imagehash
 from sightline.errors import UserError
-from sightline.formats.groups import GroupLine, read_groups
+from sightline.formats.groups import GroupLine, open_groups
 from sightline.images import BadImage, inspect_image
 from sightline.store.store import Store
-from sightline.types import ImageFile, ImageRef, Sample
+from sightline.types import ImageFile, ImageRef, Labels
 
 KEPT = 4
 """The data sets that stay in memory."""
 
 
+class DataProbe(Struct, frozen=True):
+    """What sets a probe of a group apart: its context or its question, and its references."""
+
+    name: str
+    text: str
+    references: tuple[str, ...]
+
+
 class DataItem(Struct, frozen=True):
-    """An item of a data set: a sample, or a line of a groups file."""
+    """A group of a data set: what its probes share, and each of several probes."""
 
     id: str
     question: str
     references: tuple[str, ...]
+    options: tuple[str, ...]
     labels: Mapping[str, tuple[str, ...]]
     images: tuple[ImageRef, ...]
+    probes: tuple[DataProbe, ...] = ()
 
 
 class DataSet(Struct, frozen=True, dict=True):
@@ -43,7 +54,7 @@ class DataSet(Struct, frozen=True, dict=True):
 
     @cached_property
     def label_counts(self) -> dict[str, list[tuple[str, int]]]:
-        """The number of items of each label: name -> values with their numbers, the most frequent first."""
+        """The number of groups of each label: name -> values with their numbers, the most frequent first."""
         counts: dict[str, Counter[str]] = {}
         for item in self.items:
             for name, values in item.labels.items():
@@ -52,8 +63,12 @@ class DataSet(Struct, frozen=True, dict=True):
 
     @cached_property
     def texts(self) -> list[str]:
-        """What a search looks at, of each item: id, question and references, without case."""
-        return ["\n".join((item.id, item.question, *item.references)).casefold() for item in self.items]
+        """What a search looks at, of each group: id, questions, contexts and references, without case."""
+        return ["\n".join(_texts(item)).casefold() for item in self.items]
+
+    @cached_property
+    def probes(self) -> int:
+        return sum(len(item.probes) or 1 for item in self.items)
 
     def selected(self, labels: Sequence[tuple[str, str]], search: str) -> Sequence[int]:
         if not labels and not search:
@@ -81,17 +96,17 @@ def _stamp(path: Path) -> tuple[tuple[str, int, int], ...]:
 @lru_cache(maxsize=KEPT)
 def _read(path: str, stamp: object) -> DataSet:
     folder = Path(path)
-    if folder.is_file():
-        return DataSet(path, "groups file", [_line_item(line, folder) for line in read_groups(folder)])
-    if (folder / "groups.jsonl").is_file():
-        lines = read_groups(folder / "groups.jsonl")
-        return DataSet(path, "groups file", [_line_item(line, folder / "groups.jsonl") for line in lines])
+    file = folder if folder.is_file() else folder / GROUPS
+    if file.is_file():
+        return DataSet(
+            path, "groups file", [_line_item(lines, file.parent) for lines in open_groups(file).groups()]
+        )
     problems = []
     for name in benchmark_names():
         found = benchmark(name)
         for split in found.splits:
             try:
-                items = [_sample_item(sample) for sample in _samples(found, folder, split)]
+                items = list(_sample_items(found, folder, split))
             except UserError as error:
                 problems.append(f"{name}: {error}")
                 continue
@@ -104,32 +119,71 @@ def _read(path: str, stamp: object) -> DataSet:
     )
 
 
-def _samples(found: Benchmark, folder: Path, split: str) -> Iterator[Sample]:
-    setting = next(iter(found.settings.values()))
-    yield from found.samples(folder, split, {**defaults(found, setting), "seed": 0})
+def _sample_items(found: Benchmark, folder: Path, split: str) -> Iterator[DataItem]:
+    options = {**defaults(found, next(iter(found.settings.values()))), "seed": 0}
+    for sample in found.samples(folder, split, options):
+        probes = [
+            (one.variant, one.context or one.question, one.references, one.labels)
+            for one in found.probes(sample, options)
+        ]
+        labels = [sample.labels, *(labels for *_, labels in probes)]
+        yield _item(sample.id, sample.question, sample.options, sample.images, labels, probes)
 
 
-def _sample_item(sample: Sample) -> DataItem:
-    labels = {name: (value,) if isinstance(value, str) else value for name, value in sample.labels.items()}
-    return DataItem(sample.id, sample.question, sample.references, labels, sample.images)
-
-
-def _line_item(line: GroupLine, file: Path) -> DataItem:
-    root = str(file.parent)
-    labels = {name: (value,) if isinstance(value, str) else value for name, value in line.labels.items()}
-    images = tuple(ImageRef(os.path.join(root, image), root) for image in line.images)
-    return DataItem(
-        f"{line.group}, {line.variant}",
-        line.question or line.prompt,
-        line.references,
-        {**labels, "variant": (line.variant,)},
-        images,
+def _line_item(lines: Sequence[GroupLine], root: Path) -> DataItem:
+    images = dict.fromkeys(image for line in lines for image in line.images)
+    asked = {line.question or line.prompt for line in lines}
+    options = {line.options for line in lines}
+    return _item(
+        lines[0].group,
+        asked.pop() if len(asked) == 1 else "",
+        options.pop() if len(options) == 1 else (),
+        [ImageRef(os.path.join(root, image), str(root)) for image in images],
+        [{**line.labels, "variant": line.variant} for line in lines],
+        [(line.variant, line.question or line.prompt, line.references, line.labels) for line in lines],
     )
+
+
+def _item(
+    name: str,
+    question: str,
+    options: tuple[str, ...],
+    images: Sequence[ImageRef],
+    labels: Sequence[Labels],
+    probes: Sequence[tuple[str, str, tuple[str, ...], Labels]],
+) -> DataItem:
+    """A group; a text or references that all its probes share are those of the group."""
+    values: dict[str, dict[str, None]] = {}
+    for label, value in (pair for some in labels for pair in some.items()):
+        values.setdefault(label, {}).update(dict.fromkeys((value,) if isinstance(value, str) else value))
+    shared = {references for _, _, references, _ in probes}
+    references = shared.pop() if len(shared) == 1 else ()
+    return DataItem(
+        name,
+        question,
+        references,
+        options,
+        {label: tuple(found) for label, found in values.items()},
+        tuple(images),
+        tuple(
+            DataProbe(variant, "" if text == question else text, () if of == references else of)
+            for variant, text, of, _ in (probes if len(probes) > 1 else ())
+        ),
+    )
+
+
+def _texts(item: DataItem) -> Iterator[str]:
+    yield from (item.id, item.question, *item.references)
+    for probe in item.probes:
+        yield from (probe.text, *probe.references)
 
 
 # -- Near-duplicates among the images of a data set, searched in the background
 
 BATCH = 32
+
+Place = tuple[int, int]
+"""A group, and an image of it, both by their positions."""
 
 
 class DuplicateState(Struct, frozen=True):
@@ -137,7 +191,7 @@ class DuplicateState(Struct, frozen=True):
 
     done: int = 0
     total: int = 0
-    pairs: Sequence[tuple[int, int, int]] = ()
+    pairs: Sequence[tuple[Place, Place, int]] = ()
     unreadable: int = 0
     error: str = ""
     is_done: bool = False
@@ -173,19 +227,19 @@ class DuplicateSearches:
     def _found(self, path: Path, data: DataSet) -> DuplicateState:
         import_imagehash()
         hashes: dict[str, bytes] = {}
-        places: dict[str, int] = {}
+        places: dict[str, Place] = {}
         unreadable, total = 0, len(data.items)
         for batch in _batches(total):
             files: list[ImageFile] = []
             for place in batch:
-                for image in data.items[place].images[:1]:
+                for number, image in enumerate(data.items[place].images):
                     try:
                         file = inspect_image(image, {})
                     except BadImage:
                         unreadable += 1
                         continue
-                    # Items with the same image file are not near-duplicates of each other.
-                    places.setdefault(file.digest, place)
+                    # Groups with the same image file are not near-duplicates of each other.
+                    places.setdefault(file.digest, (place, number))
                     files.append(file)
             found = image_hashes(files, self._store)
             hashes |= {digest: hashed for digest, hashed in found.items() if isinstance(hashed, bytes)}
@@ -193,6 +247,7 @@ class DuplicateSearches:
         pairs = [
             (places[digest], places[near.of], near.distance)
             for digest, near in find_duplicates(hashes).items()
+            if places[digest][0] != places[near.of][0]  # The images of a group are made from one.
         ]
         return DuplicateState(total, total, sorted(pairs, key=lambda pair: pair[2]), unreadable, is_done=True)
 
