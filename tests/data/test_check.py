@@ -11,8 +11,10 @@ import pytest
 from PIL import Image
 
 from sightline.benchmarks.base import Release
+from sightline.cli.main import main
 from sightline.data.check import check_data
-from sightline.data.pull import pull, releases
+from sightline.data.describe import describe_data
+from sightline.data.pull import groups_release, pull, releases
 from sightline.errors import UserError
 
 
@@ -140,3 +142,35 @@ def test_a_wrong_record_is_named_before_any_image_is_read(folder: Path, source: 
 def test_a_folder_without_records_is_refused(tmp_path: Path, source: Release, given: bool) -> None:
     with pytest.raises(UserError, match=r"data\.json"):
         check_data(source, tmp_path if given else None)
+
+
+def test_a_groups_file_is_checked_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "red.png")
+    Image.new("RGB", (8, 8), "blue").save(tmp_path / "blue.png")
+    shutil.copy(tmp_path / "red.png", tmp_path / "again.png")
+    line = {"prompt": "What?", "references": ["a"], "labels": {"kind": "k"}}
+    lines = [
+        {**line, "group": "a", "variant": "1", "images": ["red.png", "blue.png"]},
+        {**line, "group": "a", "variant": "2", "images": ["again.png"], "labels": {"kind": ["k", "l"]}},
+        {**line, "group": "b", "variant": "1", "images": ["gone.png"], "references": []},
+    ]
+    file = tmp_path / "mine.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    found = check_data(groups_release(file), tmp_path)
+    (split,) = found.splits
+    assert not found.sound
+    assert [(fault.image, fault.samples) for fault in split.missing] == [("gone.png", ("b, 1",))]
+    assert (split.samples, split.images, split.clusters, split.group_sizes) == (3, 4, 3, {1: 1, 2: 1})
+    assert split.cluster_sizes == {1: 2, 2: 1}
+    assert split.labels == {"kind": {"k": 3, "l": 1}, "variant": {"1": 2, "2": 1}}
+    assert split.without_reference == 1
+    assert main(["data", "check", f"groups:{file}", "--quiet"]) == 1
+    out = capsys.readouterr().out
+    assert "2 groups, by their number of lines: 1 (1), 2 (1)" in out
+    assert "no consistency, which compares the lines of a group: 1 group of one line" in out
+    described = describe_data(groups_release(file), tmp_path)
+    shares = described.labels["kind"]["l"], described.labels["variant"]["1"]
+    assert [(one.samples, one.images, one.percent) for one in shares] == [(1, 1, 25.0), (2, 3, 75.0)]
+    assert (described.images, described.unreadable_images) == (3, 1)
+    assert main(["data", "check", f"groups:{tmp_path / 'none.jsonl'}"]) == 2
+    assert "none.jsonl: cannot be read" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import re
 import time
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -28,7 +29,7 @@ def groups_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         image = Image.radial_gradient("L").convert("RGB")
         image.putpixel((0, 0), (shade, 0, 0))
         image.save(folder / f"{number}.png")
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"group": f"g{number}", "variant": "v0", "images": [f"{number}.png"], "prompt": "<b>What?</b>"}
         for number in range(3)
     ]

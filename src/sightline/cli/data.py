@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_options, add_plugins, add_quiet
 from sightline.cli.printing import by_reason, output_errors, plain_table, print_json
 from sightline.errors import UserError, unknown_name
-from sightline.text import print_line, print_note
+from sightline.text import counted, print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.benchmarks.base import Release
@@ -169,6 +170,7 @@ def _missing(images: ImageDownload, folder: str) -> ReportTable:
 CHECK_EXAMPLE = """examples:
   sightline data check codis --data data/codis
   sightline data check iibench --data data/iibench --split test
+  sightline data check groups:mine.jsonl
 """
 
 MOST_PRINTED = 10
@@ -200,18 +202,29 @@ def _table(found: DataCheck, split: SplitCheck) -> ReportTable:
     labels = split.labels.items()
     rows = ((label, value, count) for label, values in labels for value, count in values.items())
     title = f"{found.benchmark} {split.split}, {found.folder}"
-    return plain_table(title, ("label", "value", "#samples"), rows, _notes(split))
+    noun = "samples" if split.group_sizes is None else "lines"
+    return plain_table(title, ("label", "value", f"#{noun}"), rows, [*_notes(split, noun)])
 
 
-def _notes(split: SplitCheck) -> list[str]:
-    sizes = ", ".join(f"{size} ({count:,} images)" for size, count in split.cluster_sizes.items())
-    return [
-        f"{split.samples:,} samples, {split.images:,} image files, {split.clusters:,} distinct images",
-        f"samples by cluster size (samples with the same image): {sizes}",
-        *_against_release(split),
+def _notes(split: SplitCheck, noun: str) -> Iterator[str]:
+    yield (f"{split.samples:,} {noun}, {split.images:,} image files, {split.clusters:,} distinct images")
+    if split.cluster_sizes:
+        sizes = ", ".join(f"{size} ({count:,} images)" for size, count in split.cluster_sizes.items())
+        yield f"{noun} by cluster size ({noun} with the same image): {sizes}"
+    if split.group_sizes is None:
+        yield from _against_release(split)
+    else:
+        sizes = ", ".join(f"{size} ({count:,})" for size, count in split.group_sizes.items())
+        yield f"{sum(split.group_sizes.values()):,} groups, by their number of lines: {sizes}"
+    if split.group_sizes and 1 in split.group_sizes:
+        single = counted(split.group_sizes[1], "group")
+        yield f"no consistency, which compares the lines of a group: {single} of one line"
+    if split.group_sizes and split.without_reference:
+        yield f"neither right nor wrong, without a reference: {counted(split.without_reference, 'line')}"
+    yield (
         f"{len(split.missing):,} images missing, {len(split.broken):,} broken, "
-        f"{sum(len(paths) for paths in split.duplicates):,} files with the content of another",
-    ]
+        f"{sum(len(paths) for paths in split.duplicates):,} files with the content of another"
+    )
 
 
 def _against_release(split: SplitCheck) -> list[str]:
@@ -250,6 +263,7 @@ def _print_faults(kind: str, faults: list[ImageFault]) -> None:
 DESCRIBE_EXAMPLE = """examples:
   sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
   sightline data describe contextual --data data/contextual --split val --json
+  sightline data describe groups:mine.jsonl
 """
 
 MOST_VALUES = 30
@@ -342,7 +356,7 @@ def _verbs(verbs: VerbCounts) -> ReportTable:
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
     """Add the data folder that is read, and how its description is printed."""
-    parser.add_argument("benchmark", metavar="BENCHMARK", help="codis, iibench or contextual")
+    parser.add_argument("benchmark", metavar="BENCHMARK", help="codis, iibench, contextual or groups:FILE")
     add_options(parser, ["data"])
     parser.add_argument("--split", metavar="S", help="only this split (default: all that exist)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -351,12 +365,18 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:
-    """Find the data set and folder of `add_folder`; no folder without --data and SIGHTLINE_DATA."""
-    from sightline.data.pull import releases
+    """Find the data set of `add_folder` and its folder: that of the groups file, --data or SIGHTLINE_DATA."""
+    from sightline.data.pull import GROUPS, groups_release, releases
     from sightline.errors import unknown_name
     from sightline.evaluation.spec import Spec, spec_data_folder
 
     known = releases()
+    name, _, file = options.benchmark.partition(":")
+    if name == GROUPS and file:
+        if options.data is not None:
+            raise UserError("--data has no effect: groups:FILE names its file", expected="no --data")
+        path = Path(file) / "groups.jsonl" if Path(file).is_dir() else Path(file)
+        return groups_release(path), path.parent
     if options.benchmark not in known:
         raise unknown_name("data set", options.benchmark, known)
     return known[options.benchmark], spec_data_folder(Spec(task=options.benchmark, data=options.data))

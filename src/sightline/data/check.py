@@ -16,6 +16,7 @@ from sightline.benchmarks.released import data_folder
 from sightline.data.pull import load_samples
 from sightline.errors import unknown_name
 from sightline.formats.files import file_digest
+from sightline.formats.groups import GroupLine
 from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import progress
 from sightline.types import ImageRef, Sample
@@ -38,7 +39,8 @@ class SplitCheck(Struct, frozen=True):
     `clusters` images with distinct content. `cluster_sizes` maps a number of samples to the number of
     clusters with as many. `labels` maps a label and its value to the number of samples. `duplicates` lists
     files with equal content. `as_published` is true if the counts of samples and clusters are the paper's.
-    Comparisons with the release are None for a split that is not part of it.
+    Comparisons with the release are None for a split that is not part of it. Of a groups file, the samples
+    are its lines, and `group_sizes` maps a number of lines to the number of groups with as many.
     """
 
     split: str
@@ -55,6 +57,8 @@ class SplitCheck(Struct, frozen=True):
     duplicates: list[list[str]]
     missing: list[ImageFault]
     broken: list[ImageFault]
+    without_reference: int
+    group_sizes: dict[int, int] | None = None
 
 
 class DataCheck(Struct, frozen=True):
@@ -153,7 +157,13 @@ def _check_split(
         for path, ids in samples_of.items()
         if states[path].problem
     }
-    clusters = Counter(states[one.images[0].path].digest or one.images[0].path for one in samples)
+    clusters = Counter(
+        name
+        for sample in samples
+        for name in {states[image.path].digest or image.path for image in sample.images}
+    )
+    is_grouped = bool(samples) and isinstance(samples[0].record, GroupLine)
+    groups = Counter(sample.record.group for sample in samples) if is_grouped else None
     released = records if isinstance(records, ReleasedRecords) else None
     counts = (released.samples, released.images) if released else (None, None)
     return SplitCheck(
@@ -171,6 +181,8 @@ def _check_split(
         duplicates=_duplicates({os.path.relpath(path, root): states[path].digest for path in samples_of}),
         missing=[fault for path, fault in faults.items() if not states[path].exists],
         broken=[fault for path, fault in faults.items() if states[path].exists],
+        without_reference=sum(not sample.references for sample in samples),
+        group_sizes=dict(sorted(Counter(groups.values()).items())) if groups else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,19 +14,20 @@ from msgspec import Struct
 
 from sightline.benchmarks.base import Release
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.benchmarks.released import cluster_of, data_folder, inspect_sample
+from sightline.benchmarks.released import data_folder
 from sightline.data.check import find_records
 from sightline.data.pull import load_samples
+from sightline.images import BadImage, inspect_image
 from sightline.progress import progress
 from sightline.scoring.text import AUXILIARIES, lexicon
-from sightline.types import Sample
+from sightline.types import ImageRef, Sample
 
 
 class LabelShare(Struct, frozen=True):
     """The number of samples and of distinct images with a value of a label.
 
-    `percent` is the share of these images among all images with the label. An image with several values
-    counts for each.
+    `percent` is the share of these images among all images with the label, or of the samples where there are
+    no images. An image with several values counts for each.
     """
 
     samples: int
@@ -79,8 +81,8 @@ def describe_data(
         folder=str(root),
         splits={name: len(each) for name, each in by_split.items()},
         samples=len(samples),
-        images=len(set(images)),
-        unreadable_images=sum(image.startswith("file ") for image in set(images)),
+        images=len({name for names in images for name in names}),
+        unreadable_images=len({name for names in images for name in names if name.startswith("file ")}),
         labels=_labels(samples, images),
         lengths={kind: _length(some) for kind, some in texts.items() if some},
         verbs=count_verbs(texts["question"]) if benchmark.has_commands else None,
@@ -105,31 +107,39 @@ def _merged(splits: Iterable[Sequence[Sample]]) -> list[Sample]:
     return list(merged.values())
 
 
-def _image_names(samples: Sequence[Sample], show_progress: bool) -> list[str]:
-    """A name for the image of each sample: the digest of its content, or its path if it is unreadable."""
+def _image_names(samples: Sequence[Sample], show_progress: bool) -> list[list[str]]:
+    """Names of the images of each sample: the digest of the content, or the path of an unreadable one."""
     names = []
-    with progress("images", len(samples), "images", show_progress=show_progress) as advance:
+    with progress("images", len(samples), "samples", show_progress=show_progress) as advance:
         for sample in samples:
-            names.append(cluster_of(sample, inspect_sample(sample)))
+            names.append([_image_name(image) for image in sample.images])
             advance(1)
     return names
 
 
-def _labels(samples: Sequence[Sample], images: Sequence[str]) -> dict[str, dict[str, LabelShare]]:
+def _image_name(image: ImageRef) -> str:
+    try:
+        return inspect_image(image, {}).digest
+    except BadImage:
+        return f"file {os.path.relpath(image.path, image.root or os.path.dirname(image.path))}"
+
+
+def _labels(samples: Sequence[Sample], images: Sequence[Sequence[str]]) -> dict[str, dict[str, LabelShare]]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     carriers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for sample, image in zip(samples, images, strict=True):
+    for sample, names in zip(samples, images, strict=True):
         for label, value in sample.labels.items():
             for item in dict.fromkeys((value,) if isinstance(value, str) else value):
                 counts[label][item] += 1
-                carriers[label][item].add(image)
+                carriers[label][item].update(names)
     return {label: _shares(counts[label], carriers[label]) for label in counts}
 
 
 def _shares(counts: Counter[str], carriers: Mapping[str, set[str]]) -> dict[str, LabelShare]:
-    total = sum(map(len, carriers.values()))
+    of = {value: len(images) for value, images in carriers.items()}
+    parts = of if any(of.values()) else counts
     return {
-        value: LabelShare(count, len(carriers[value]), 100 * len(carriers[value]) / total)
+        value: LabelShare(count, of[value], 100 * parts[value] / sum(parts.values()))
         for value, count in counts.most_common()
     }
 

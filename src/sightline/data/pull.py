@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sightline.benchmarks.base import Release, ReleasedFile, defaults
+from sightline.benchmarks.base import Release, ReleasedFile, UserRecords, defaults
+from sightline.benchmarks.groups.data import line_samples
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.data.archives import InvalidReleaseError, download_archive, unpack
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import file_digest, read_bytes, temporary_folder, text_digest
+from sightline.formats.groups import open_groups
 from sightline.formats.tables import read_table, table_rows
 from sightline.images import BadImage, inspect_image
 from sightline.models import embedder
@@ -23,6 +25,9 @@ from sightline.types import Sample
 
 if TYPE_CHECKING:
     from sightline.data.image_download import ImageDownload
+
+GROUPS = "groups"
+"""The benchmark of groups files."""
 
 
 class PulledData(Struct, frozen=True):
@@ -107,7 +112,15 @@ def verify_release(release: Release, folder: Path) -> None:
             _verify_images(release, folder, records.split)
 
 
+def groups_release(file: Path) -> Release:
+    """A groups file as a data set of one split, so that it is checked and described like a released one."""
+    open_groups(file)
+    return Release(GROUPS, "", "", "", "", user_records=(UserRecords(file.name, file.name),))
+
+
 def load_samples(release: Release, folder: Path, split: str) -> list[Sample]:
+    if release.name == GROUPS:
+        return line_samples(folder / split)
     benchmark = find_benchmark(release.name)
     setting = next(iter(benchmark.settings.values()))
     return list(benchmark.samples(folder, split, {**defaults(benchmark, setting), "seed": 0}))

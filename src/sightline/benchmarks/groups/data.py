@@ -63,6 +63,23 @@ def read_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
     return _samples(_groups_of_size(open_groups(file), selection), file, str(file.parent), selection)
 
 
+def line_samples(file: Path) -> list[Sample]:
+    """Each line as a sample of its own: what `data check` and `data describe` count."""
+    root = str(file.parent)
+    return [
+        Sample(
+            id=f"{line.group}, {line.variant}",
+            question=line.question or line.prompt,
+            images=tuple(ImageRef(os.path.join(root, image), root) for image in line.images),
+            references=line.references,
+            options=line.options,
+            labels={**line.labels, "variant": line.variant},
+            record=line,
+        )
+        for line in open_groups(file).lines()
+    ]
+
+
 def answered_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
     """Make samples from a file of answers whose lines hold group, variant, references and labels."""
     lines = _answered_lines(file)
