@@ -115,7 +115,7 @@ def execute(options: argparse.Namespace) -> int:
 
         draw_results(shown.points, chart, by=options.by, pivot=pivoted, runs=shown.names)
     if options.format == "json" and not pivoted:
-        print_json(results[0] if len(results) == 1 else results)
+        print_json(results[0] if len(results) == 1 else [*results, *shown.humans])
     else:
         whole = options.all or options.format != "table"
         tables = shown.tables(options.by, pivot=options.pivot, whole=whole, metrics=options.metric)

@@ -13,6 +13,7 @@ from sightline.engine.limits import Counts
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.compare import RunName, compare_runs, margin_verdicts, significance_of
 from sightline.evaluation.folder import is_stored, is_sweep, read_result, read_sweep
+from sightline.evaluation.human_rows import human_rows
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run, latest_finished_run, name_or_number, read_stored_run
 from sightline.evaluation.spec import Spec, spec_data_folder
@@ -24,6 +25,7 @@ from sightline.reporting.comparison import (
     check_rows,
     compared_metrics,
     comparison_table,
+    humans_tables,
     margin_table,
     over_models,
     rows_of,
@@ -69,7 +71,7 @@ class ReportedRuns(NamedTuple):
     """The results of runs and of the points of sweeps, with the names that the tables give them.
 
     `points` hold the results with the values of their varied options. If `has_sweep`, some come of a sweep.
-    `counts` are the requests of runs of the store.
+    `counts` are the requests of runs of the store. `humans` are rows made of the results of several humans.
     """
 
     results: list[Result]
@@ -77,6 +79,7 @@ class ReportedRuns(NamedTuple):
     points: list[ResultPoint]
     has_sweep: bool
     counts: Mapping[str, Counts]
+    humans: list[Result]
 
     def tables(
         self,
@@ -88,12 +91,15 @@ class ReportedRuns(NamedTuple):
     ) -> list[ReportTable]:
         """The tables; only the named `metrics`, or if it need not be the `whole` the leading ones, if any."""
         if pivot or self.has_sweep:
-            return pivot_tables(self.points, by, metrics)
+            points = result_points([*self.results, *self.humans]) if self.humans else self.points
+            return pivot_tables(points, by, metrics)
+        of_humans = humans_tables(self.humans, by, metrics, whole=whole)
         if metrics or not whole:
-            return first_view(self.results, by, self.names, metrics)
+            return [*first_view(self.results, by, self.names, metrics), *of_humans]
         several = over_models(self.results) if len(self.results) > 1 else []
         return [
             *summary(self.results, by, self.names),
+            *of_humans,
             *several,
             *([] if by else settings_tables(self.points)),
         ]
@@ -131,11 +137,12 @@ def report_runs(
                 points.append(ResultPoint(next(stored), {}))
                 names.append(name_or_number(store, run))
                 counts[f"run {run}"] = read_stored_run(store, run).counts
-    sweeps = [isinstance(run, Path) and is_sweep(run) for run in runs]
-    results = [point.result for point in points]
+        results = [point.result for point in points]
+        sweeps = [isinstance(run, Path) and is_sweep(run) for run in runs]
+        humans = [] if any(sweeps) else human_rows(results, runs, store)
     # A sweep records its varied options; those of other results are the options that differ.
     return ReportedRuns(
-        results, names, points if sweeps == [True] else result_points(results), any(sweeps), counts
+        results, names, points if sweeps == [True] else result_points(results), any(sweeps), counts, humans
     )
 
 

@@ -164,6 +164,26 @@ def ratio_estimates(sums: Floats, counts: Floats) -> Estimates:
     return Estimates(values[:, 0], variances, np.clip(freedom, 1, np.maximum(in_use - 1, 1)), in_use)
 
 
+def two_way_estimates(first: Estimates, second: Estimates, both: Estimates) -> Estimates:
+    """k ratios of units that share two kinds of clusters, such as humans and images.
+
+    The variance is that of Cameron, Gelbach and Miller (2011): the two variances between clusters, minus the
+    one between their intersections; it is at least the larger of the two. The degrees of freedom and the
+    number of clusters are the smaller ones.
+
+    Args:
+        first, second: The same ratios by one kind of clusters each.
+        both: The same ratios by the intersections of the two.
+    """
+    largest = np.maximum(first.variances, second.variances)
+    return Estimates(
+        first.values,
+        np.maximum(first.variances + second.variances - both.variances, largest),
+        np.minimum(first.freedom, second.freedom),
+        np.minimum(first.clusters, second.clusters),
+    )
+
+
 def intervals(
     estimates: Estimates, ranges: Sequence[Range], *, graded: bool = False, level: float = 0.95
 ) -> list[Interval | str]:

@@ -604,6 +604,40 @@ def _word(verdict: bool | None) -> str:
     return "unknown" if verdict is None else "yes" if verdict else "no"
 
 
+# -- Rows made of the results of several humans
+
+
+def humans_tables(
+    rows: Sequence[Result], by: str | None, metrics: Sequence[str], *, whole: bool
+) -> list[ReportTable]:
+    """A table of the rows of humans for each task, a line for each leading metric, or if `whole` for all."""
+    tables: dict[tuple[str, str, str], list[Result]] = {}
+    for row in rows:
+        tables.setdefault((row.benchmark, row.setting, row.judge), []).append(row)
+    return [_humans_table(of, by, metrics, whole=whole) for of in tables.values()]
+
+
+def _humans_table(
+    rows: Sequence[Result], by: str | None, metrics: Sequence[str], *, whole: bool
+) -> ReportTable:
+    first = rows[0]
+    shown = metrics or ([] if whole else leading_metrics(first.benchmark, [first.metrics], by))
+    places = [
+        one for one in first.metrics if label_of(one)[0] == (by or "") and (not shown or one.metric in shown)
+    ]
+
+    named = [(row.model.partition(", ")[2], row) for row in rows]
+    fields: list[Field[MetricValue]] = [
+        _PLACE[0],
+        *([(Column("text", heading(by), by), lambda one: label_of(one)[1])] if by else []),
+        *((Column("value", name, name), partial(value_at, row.metrics)) for name, row in named),
+        (Column("count", "n", "n"), n_cell),
+    ]
+    title = f"{first.benchmark}:{first.setting}, humans{f', by {by}' if by else ''}"
+    notes = [f"{name}: {note}" for name, row in named for note in row.notes]
+    return build_table(title, fields, places, [*notes, *null_notes(places)], interval_notes(places))
+
+
 # -- Statistics over models: correlations of two metrics, and the spread of a metric
 
 Coefficient = Callable[[Floats, Floats], float | None]

@@ -330,7 +330,8 @@ def _notes(
         if table not in (figure.table, *figure.also)
     )
     return [
-        _count_note([point.result for point in points]),
+        # Without an identity, it is no run: the average of several humans, or their range.
+        _count_note([point.result for point in points if point.result.model_identity]),
         *shared_notes(own),
         *shared_notes([(run, value_notes(values)) for run, values in by_run.items()]),
         *published_notes(list(dict.fromkeys(published))),
