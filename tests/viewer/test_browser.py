@@ -96,7 +96,7 @@ PAGES = (
     "/runs",
     "/runs/1",
     "/runs/1/groups",
-    "/runs/1/groups/1",
+    "/runs/1/group?id=000",
     "/compare",
     "/compare?run=1&run=2",
     "/judges",
@@ -171,7 +171,7 @@ def test_another_order_is_shown_when_it_is_chosen_and_stays_in_the_address(page:
     page.wait_for_url("**order=data**")
     assert "right=none" in page.url
     assert page.get_by_label("Order").input_value() == "data"
-    numbers = [int(one) for one in re.findall(r"/runs/1/groups/(\d+)\?", page.content())]
+    numbers = [int(one) for one in re.findall(r"/runs/1/group\?id=(\d+)&", page.content())]
     assert numbers == sorted(numbers)
     page.go_back()
     page.wait_for_url(re.compile("groups.right=none$"))
@@ -216,13 +216,13 @@ def test_disputed_responses_are_listed_with_each_verdict_and_lead_to_their_group
         assert rows is not None
         assert (head["x"], head["width"]) == (rows["x"], rows["width"])
         page.locator("article.pairrow h3 a").first.click()
-        page.wait_for_url("**/runs/2/groups/*")
+        page.wait_for_url("**/runs/2/group?id=*")
         assert page.get_by_text("anna").count() > 0
         context.close()
 
 
 def test_marked_differences_can_be_hidden_by_keyboard(page: Page) -> None:
-    open_page(page, "/runs/1/groups/1")
+    open_page(page, "/runs/1/group?id=000")
     page.keyboard.press("d")
     assert page.locator("#unmarked").is_checked()
 

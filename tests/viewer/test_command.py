@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sightline.cli.main import main
 from sightline.evaluation.runs import list_runs, read_stored_run
 from sightline.store.store import Store
-from sightline.viewer.groups_page import AskAgain, ask_again
+from sightline.viewer.groups_page import SELECTION, AskAgain, ask_again
 
 SENT = re.compile(r"sent (\d+)")
 
@@ -20,7 +22,7 @@ def commands(file: Path, run: int) -> AskAgain:
     store = Store.open(str(file), create=False)
     try:
         line = next(line for line in list_runs(store) if line.number == run)
-        return ask_again(read_stored_run(store, run), line, str(file))
+        return ask_again(read_stored_run(store, run), line, str(file), "003")
     finally:
         store.close()
 
@@ -44,8 +46,10 @@ def test_the_commands_repeat_the_run(
     ]
     assert main(run) == 0
     sent = SENT.search(capsys.readouterr().err)
+    samples = 4 if "--limit" in options else 30
     found = commands(file, 1)
-    for command, expected in ((found.failed, "0"), (found.every, sent[1] if sent else "")):
+    group = str(int(sent[1]) // samples) if sent else ""
+    for command, expected in ((found.failed, "0"), (found.group, group)):
         assert main([*shlex.split(command)[1:], "--quiet"]) == 0
         again = SENT.search(capsys.readouterr().err)
         assert again is not None
@@ -54,5 +58,10 @@ def test_the_commands_repeat_the_run(
     first, *others = (read_stored_run(store, number).description for number in (1, 2, 3))
     store.close()
     for other in others:
-        assert {**other.options, "fresh": None} == {**first.options, "fresh": None}
+        assert _asked(other.options) == _asked(first.options)
         assert other.judges == first.judges
+    assert others[1].options["ids"] == "003"
+
+
+def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in (*SELECTION, "fresh")}

@@ -48,7 +48,7 @@ def test_the_page_of_a_run_shows_its_leading_metrics_and_leads_to_groups(client:
     page = shown(client, "/runs/1")
     assert "<h1>base on codis:default</h1>" in page
     assert "<h3>acc_p<span" in page
-    addresses = re.findall(r'href="(/runs/1/groups/\d+)"', page)
+    addresses = re.findall(r'href="(/runs/1/group\?id=[^"&]+)"', page)
     assert len(addresses) == 6
     assert client.get(addresses[0]).status_code == 200
 
@@ -63,31 +63,31 @@ def test_every_group_is_on_exactly_one_page(client: TestClient) -> None:
     address, numbers = "/runs/1/groups", []
     while address:
         page = shown(client, address)
-        numbers += re.findall(r'<a href="/runs/1/groups/(\d+)"', page)
+        numbers += re.findall(r'<a href="/runs/1/group\?id=([^"&]+)"', page)
         following = re.search(r'rel="next" href="([^"]+)"', page)
         address = following[1] if following else ""
-    assert sorted(map(int, numbers)) == list(range(1, 31))
+    assert sorted(map(int, numbers)) == list(range(30))
 
 
 def test_filters_live_in_the_address_and_the_filtered_view_is_exported(client: TestClient) -> None:
     page = shown(client, "/runs/1/groups?right=none")
     total = re.search(r"(\d+) of 30 groups", page)
     assert total is not None
-    lines = client.get("/runs/1/groups/answers.jsonl?right=none").text.splitlines()
+    lines = client.get("/runs/1/answers.jsonl?right=none").text.splitlines()
     outcomes = [json.loads(line) for line in lines]
     assert len({one["group"] for one in outcomes}) == int(total[1]) < 30
     assert all(one["verdict"] != "right" for one in outcomes)
-    assert 'href="/runs/1/groups/answers.jsonl?right=none"' in page
+    assert 'href="/runs/1/answers.jsonl?right=none"' in page
 
 
 def test_the_order_of_groups_lives_in_the_address_and_leads_through_the_groups(client: TestClient) -> None:
     page = shown(client, "/runs/1/groups?order=data&right=none")
-    numbers = [int(one) for one in re.findall(r'<a href="/runs/1/groups/(\d+)\?', page)]
+    numbers = re.findall(r'<a href="/runs/1/group\?id=(\d+)&', page)
     assert numbers == sorted(numbers)
     assert '<option value="data" selected>' in page
     assert "least similar" not in page
-    group = client.get(f"/runs/1/groups/{numbers[0]}?right=none&order=data").text
-    assert f'rel="next" href="/runs/1/groups/{numbers[1]}?right=none&amp;order=data"' in group
+    group = client.get(f"/runs/1/group?id={numbers[0]}&right=none&order=data").text
+    assert f'rel="next" href="/runs/1/group?id={numbers[1]}&amp;right=none&amp;order=data"' in group
     assert client.get("/runs/1/groups?order=colour").status_code == 400
 
 
@@ -99,7 +99,7 @@ def test_a_search_finds_questions_and_keeps_the_other_filters(client: TestClient
 
 
 def test_a_group_shows_every_answer_with_its_context_and_leads_to_its_neighbours(client: TestClient) -> None:
-    first = re.findall(r'<a href="(/runs/1/groups/\d+)"', shown(client, "/runs/1/groups"))
+    first = re.findall(r'<a href="(/runs/1/group\?id=[^"&]+)"', shown(client, "/runs/1/groups"))
     page = client.get(first[1]).text
     assert page.count('<article class="probe"') == 2
     assert page.count("<h4>Context</h4>") == 2
@@ -108,12 +108,32 @@ def test_a_group_shows_every_answer_with_its_context_and_leads_to_its_neighbours
     assert "sightline run codis:default --model baseline/chance --data /" in page
 
 
+def test_a_group_stands_beside_the_same_group_of_each_other_run_of_its_benchmark(
+    client: TestClient, store: Store
+) -> None:
+    for run in (1, 2):
+        shown(client, f"/runs/{run}/groups")
+    page = shown(client, "/runs/1/group?id=007")
+    assert 'href="/runs/2/group?id=007"' in page
+    assert "/compare?run=1&amp;run=2" in page
+    cells = re.findall(r'<td><div class="said">.*?aria-label="(\w+)".*?<p class="resp">(.*?)</p>', page)
+    expected = [
+        (one["verdict"], one["response"])
+        for run in (1, 2)
+        for one in map(json.loads, client.get(f"/runs/{run}/answers.jsonl").text.splitlines())
+        if one["sample"] == "007"
+    ]
+    assert cells == expected
+    assert "--ids 007 " in page
+
+
 @pytest.mark.parametrize(
     ("address", "status"),
     [
         ("/runs/99", 404),
-        ("/runs/1/groups/31", 404),
-        ("/runs/1/groups/0", 404),
+        ("/runs/1/group?id=030", 404),
+        ("/runs/1/group?id=000&draw=1", 404),
+        ("/runs/1/group", 404),
         ("/runs/1/groups?right=maybe", 400),
         ("/runs/1/groups?after=x", 400),
         ("/runs/1/groups?order=similarity", 400),
@@ -130,7 +150,7 @@ def test_a_wrong_address_says_what_is_wrong(client: TestClient, address: str, st
 
 
 def test_images_are_shown_by_their_digest_and_kept_by_browsers(client: TestClient) -> None:
-    page = shown(client, "/runs/1/groups/1")
+    page = shown(client, "/runs/1/group?id=000")
     address = re.search(r'src="(/runs/1/images/[0-9a-f]{64})"', page)
     assert address is not None
     answer = client.get(address[1])
@@ -147,7 +167,7 @@ def test_no_other_file_is_shown(client: TestClient, digest: str) -> None:
 
 
 def test_an_image_that_changed_is_reported_and_not_shown(client: TestClient, codis: Path) -> None:
-    page = shown(client, "/runs/1/groups/1")
+    page = shown(client, "/runs/1/group?id=000")
     address = re.search(r'src="(/runs/1/images/[0-9a-f]{64})"', page)
     name = re.search(r'alt="Image ([^"]+)"', page)
     assert address is not None
@@ -157,7 +177,7 @@ def test_an_image_that_changed_is_reported_and_not_shown(client: TestClient, cod
     other = next(one for one in sorted(file.parent.iterdir()) if one.read_bytes() != content)
     file.write_bytes(other.read_bytes())
     try:
-        page = client.get("/runs/1/groups/1").text
+        page = client.get("/runs/1/group?id=000").text
         assert "not the image that was sent" in page
         assert address[1] not in page
         assert client.get(address[1]).status_code == 404
@@ -168,7 +188,7 @@ def test_an_image_that_changed_is_reported_and_not_shown(client: TestClient, cod
 def test_an_image_that_leads_out_of_the_folder_is_not_shown(
     client: TestClient, codis: Path, tmp_path: Path
 ) -> None:
-    page = shown(client, "/runs/1/groups/1")
+    page = shown(client, "/runs/1/group?id=000")
     address = re.search(r'src="(/runs/1/images/[0-9a-f]{64})"', page)
     name = re.search(r'alt="Image ([^"]+)"', page)
     assert address is not None
@@ -179,7 +199,7 @@ def test_an_image_that_leads_out_of_the_folder_is_not_shown(
     file.symlink_to(outside)
     try:
         assert client.get(address[1]).status_code == 404
-        assert address[1] not in client.get("/runs/1/groups/1").text
+        assert address[1] not in client.get("/runs/1/group?id=000").text
     finally:
         file.unlink()
         file.write_bytes(outside.read_bytes())
@@ -290,11 +310,11 @@ def test_a_run_that_does_not_exist_is_not_found_and_the_page_leads_to_the_runs(c
         assert 'href="/runs"' in answer.text
 
 
-@pytest.mark.parametrize("page", ["/runs/1/groups", "/runs/1/groups/1", "/runs/1/groups/answers.jsonl"])
+@pytest.mark.parametrize("page", ["/runs/1/groups", "/runs/1/group?id=000", "/runs/1/answers.jsonl"])
 @pytest.mark.parametrize("query", ["category=Nope", "consistency=foo", "order=foo", "sort=foo"])
 def test_what_a_list_of_groups_cannot_filter_by_is_refused(client: TestClient, page: str, query: str) -> None:
     shown(client, "/runs/1/groups")
-    answer = client.get(f"{page}?{query}")
+    answer = client.get(f"{page}{'&' if '?' in page else '?'}{query}")
     assert answer.status_code == 400
     assert query.partition("=")[0] in answer.text
 
@@ -304,8 +324,8 @@ def test_a_card_shows_the_responses_and_the_page_of_an_inconsistent_group_names_
 ) -> None:
     page = shown(client, "/runs/1/groups?consistency=inconsistent")
     assert page.count('<ul class="replies"') == page.count('<article class="card"') > 0
-    number = re.findall(r'href="/runs/1/groups/(\d+)\?', page)[0]
-    group = client.get(f"/runs/1/groups/{number}").text
+    number = re.findall(r'href="/runs/1/group\?id=([^"&]+)&', page)[0]
+    group = client.get(f"/runs/1/group?id={number}").text
     assert re.search(r"<p>\S+ and \S+ have the same answer, but different references</p>", group)
     assert group.count("looked for:") == group.count('class="verdict wrong"')
 
@@ -321,14 +341,14 @@ def test_the_reasoning_of_a_response_is_folded_below_it(tmp_path: Path) -> None:
         browser = TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST, follow_redirects=False)
         assert browser.get("/", params={"token": TOKEN}).status_code == 200
         shown(browser, "/runs/1/groups")
-        page = browser.get("/runs/1/groups/1").text
+        page = browser.get("/runs/1/group?id=g").text
     folded = re.search(r"<details><summary>Reasoning</summary><pre>(.*?)</pre></details>", page, re.DOTALL)
     assert folded is not None
     assert folded[1].strip() == "Is it A &amp; &lt;b&gt;?"
 
 
 def test_a_group_says_which_rule_gave_each_verdict(client: TestClient) -> None:
-    first = re.findall(r'<a href="(/runs/1/groups/\d+)"', shown(client, "/runs/1/groups"))
+    first = re.findall(r'<a href="(/runs/1/group\?id=[^"&]+)"', shown(client, "/runs/1/groups"))
     page = shown(client, first[0])
     assert page.count('<p class="sub">rule: ') == 2
     assert "read: " in page

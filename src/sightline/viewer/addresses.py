@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from sightline.errors import UserError
+from sightline.types import GroupKey
 
 Word = TypeVar("Word", bound=str)
 
@@ -18,6 +19,17 @@ def with_query(request: Request, **changed: str | None) -> str:
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changed]
     query = urlencode([*kept, *((name, value) for name, value in changed.items() if value)])
     return f"{request.url.path}?{query}" if query else request.url.path
+
+
+def group_address(key: GroupKey, run: int, query: str = "") -> str:
+    """The address of a group in a run by its identity, whatever its number; `query` are the filters.
+
+    >>> group_address(("a/b", 1, ""), 3, "right=none")
+    '/runs/3/group?id=a%2Fb&draw=1&right=none'
+    """
+    named = zip(("id", "draw", "pooled"), key, strict=True)
+    own = urlencode([(name, value) for name, value in named if name == "id" or value])
+    return f"/runs/{run}/group?{own}" + (f"&{query}" if query else "")
 
 
 def number_of(request: Request, name: str) -> int | None:

@@ -80,7 +80,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
             "after": after,
             "page": page,
             "groups": [changed_group_view(one, images) for one in page.rows],
-            "numbers": [one.other.row.number for one in page.rows],
+            "keys_of_groups": [one.other.row.key for one in page.rows],
             "address": lambda **changed: _address(base, others, {**fixed, **changed}),
             "swapped": f"/compare?run={other.run}&run={base.run}",
         },

@@ -18,11 +18,14 @@ from sightline.errors import UserError
 from sightline.evaluation.runs import RunLine, StoredRun, read_stored_run
 from sightline.evaluation.spec import RunOptions, declared_options
 from sightline.formats.jsonl import answer_line
+from sightline.metrics.flips import pair_groups, probe_pairs
 from sightline.reporting.notes import NESTED, option_text
 from sightline.scoring.scorer import Explanation, explanations
+from sightline.text import counted
 from sightline.types import Group, Outcome, VerdictName
-from sightline.viewer.addresses import number_of, read_word
+from sightline.viewer.addresses import group_address, number_of, read_word
 from sightline.viewer.group_view import ABSENCES, group_view
+from sightline.viewer.index_entry import read_lines
 from sightline.viewer.index_types import (
     CHOICES,
     LABEL,
@@ -94,9 +97,12 @@ def groups_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respon
 
 @with_index
 def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Response:
-    number, shown = request.path_params["number"], _shown(request)
+    query, shown = request.query_params, _shown(request, "id", "draw", "pooled")
     index = viewer.index.open(summary.run)
-    detail = index.group(number)
+    row = index.find(query.get("id", ""), number_of(request, "draw") or 0, query.get("pooled", ""))
+    (detail,) = index.details([row])
+    neighbours = index.neighbours(row.number, shown.wanted, shown.order)
+    previous, following = (index.rows([one] if one else []) for one in (neighbours.previous, neighbours.next))
     run = read_stored_run(viewer.store, summary.run)
     return viewer.page(
         "group_page.html",
@@ -104,15 +110,17 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "section": "Runs",
             "run": summary.line,
             "group": group_view(detail, shown_images(viewer, summary.run), _explained(run, detail)),
-            "neighbours": index.neighbours(number, shown.wanted, shown.order),
+            "previous": next(iter(previous), None),
+            "next": next(iter(following), None),
+            "others": _in_other_runs(viewer, summary, detail),
             "query": shown.query,
             "json": b"\n".join(map(answer_line, detail.outcomes)).decode(),
             "again": ask_again(
                 run,
                 summary.line,
                 viewer.store.name if viewer.is_lasting else "",
+                row.sample,
             ),
-            "asked": summary.result.probes if summary.result else 0,
             "unanswered": summary.result.unanswered if summary.result else 0,
         },
     )
@@ -126,8 +134,73 @@ def _explained(run: StoredRun, detail: GroupDetail) -> list[Explanation]:
     benchmark = find_benchmark(description.benchmark)
     chosen = {name: option.default for name, option in benchmark.options.items()}
     scorers = benchmark.scorers({**chosen, **description.benchmark_options})
-    group = Group(detail.row.sample, detail.row.draw, "", detail.outcomes)
+    group = _group(detail.row, detail.outcomes)
     return explanations(group, benchmark.cases(group), scorers, detail.verdicts)
+
+
+def _group(row: GroupRow, outcomes: tuple[Outcome, ...]) -> Group:
+    return Group(row.sample, row.draw, outcomes[0].cluster, outcomes, pooled=row.pooled)
+
+
+# -- The same group in the other runs of its benchmark
+
+MOST_RUNS = 12
+"""The other runs that the page of a group shows, the latest first."""
+
+
+class GroupInRun(Struct, frozen=True):
+    """A group in another run: its answers to the probes of the shown one, None where it has none."""
+
+    line: RunLine
+    address: str
+    answers: tuple[Outcome | None, ...]
+
+
+class GroupInRuns(Struct, frozen=True):
+    """A group in the other runs; `compared` is the address that compares them, `notes` what is left out."""
+
+    runs: tuple[GroupInRun, ...]
+    compared: str
+    notes: tuple[str, ...]
+
+
+def _in_other_runs(viewer: Viewer, summary: RunSummary, detail: GroupDetail) -> GroupInRuns:
+    """Find a group in other runs, by the rules of `sightline compare`."""
+    base = _group(detail.row, detail.outcomes)
+    benchmark = summary.line.task.partition(":")[0]
+    others = [
+        one
+        for one in reversed(viewer.index.runs())
+        if one.run != summary.run and one.line.task.partition(":")[0] == benchmark
+    ]
+    waiting = viewer.builds.start_missing(others)
+    found: list[GroupInRun] = []
+    more = different = 0
+    for other in others:
+        if other.result is None:
+            continue
+        index = viewer.index.open(other.run)
+        numbers = index.numbers_of_samples([base.id])
+        lines = map(read_lines, index.lines(numbers))
+        groups = [_group(row, read[0]) for row, read in zip(index.rows(numbers), lines, strict=True)]
+        pairing = pair_groups({base.key: base}, {group.key: group for group in groups})
+        different += bool(pairing.different)
+        for pair in pairing.pairs:
+            if len(found) == MOST_RUNS:
+                more += 1
+                continue
+            answers = {(one.variant, one.draw): answer for one, answer in probe_pairs(pair)}
+            address = group_address(pair.other.key, other.run)
+            found.append(
+                GroupInRun(other.line, address, tuple(answers.get((one.variant, one.draw)) for one in base))
+            )
+    notes = (
+        f"{counted(more, 'earlier run')} not shown" if more else "",
+        f"{counted(different, 'run')} left out: the sample has other data there" if different else "",
+        f"{counted(len(waiting), 'run')} being indexed: load the page again" if waiting else "",
+    )
+    runs = [("run", one) for one in (summary.run, *(one.line.number for one in found))]
+    return GroupInRuns(tuple(found), f"/compare?{urlencode(runs)}", tuple(filter(None, notes)))
 
 
 @with_index
@@ -172,8 +245,10 @@ class _Shown(Struct, frozen=True):
         return urlencode([*self.wanted.to_query(), *order])
 
 
-def _shown(request: Request) -> _Shown:
-    unknown = next((name for name in request.query_params if not is_parameter(name)), None)
+def _shown(request: Request, *others: str) -> _Shown:
+    """The filter and order of an address; `others` are the names of its other parameters."""
+    names = [name for name in request.query_params if name not in others]
+    unknown = next((name for name in names if not is_parameter(name)), None)
     if unknown is not None:
         raise UserError(
             "no such filter", field=unknown, expected=f"{', '.join(CHOICES)}, {LABEL}NAME or search"
@@ -225,31 +300,41 @@ def _response(outcome: Outcome) -> CardResponse:
     return CardResponse(outcome.verdict, shown or ABSENCES.get(outcome.status, "[no text]"))
 
 
-# -- The commands that ask the model of a run again: all its probes, or those without an answer
+# -- The commands that ask the model of a run again: one group, or all probes without an answer
 
 DIR = "DIR"
 """Stands for a data folder that the store does not keep."""
 
 
+SELECTION = ("ids", "limit", "shuffle")
+"""The options that select groups."""
+
+
 class AskAgain(Struct, frozen=True):
-    """Commands that repeat a run."""
+    """Commands that repeat a run, or one group of it."""
 
     failed: str
-    every: str
+    group: str
 
 
-def ask_again(run: StoredRun, line: RunLine, store: str) -> AskAgain:
+def ask_again(run: StoredRun, line: RunLine, store: str, sample: str) -> AskAgain:
     folder = run.folders[0] if len(run.folders) == 1 else DIR
-    words = ["sightline", "run", run.task, "--model", line.model, "--data", folder]
+    start = ["sightline", "run", run.task, "--model", line.model, "--data", folder]
     if tuple(line.judges) != ("rules",):
-        words += [word for judge in line.judges for word in ("--judge", judge)]
-    words += _options(run.description.options, run.description.benchmark_options, line.options)
-    words += ["--store", store] if store else []
+        start += [word for judge in line.judges for word in ("--judge", judge)]
+    given = (run.description.options, run.description.benchmark_options)
+    of_store = ["--store", store] if store else []
     fresh = run.description.options.get("fresh")
     kept = ["--fresh", str(fresh)] if fresh else []
+    without = {name: value for name, value in line.options.items() if name not in SELECTION}
     return AskAgain(
-        failed=shlex.join([*words, *kept, "--retry-errors"]),
-        every=shlex.join([*words, "--fresh", f"{fresh}-again" if fresh else "again"]),
+        failed=shlex.join([*start, *_options(*given, line.options), *of_store, *kept, "--retry-errors"]),
+        group=shlex.join(
+            [
+                *(*start, "--ids", sample, *_options(*given, without), *of_store),
+                *("--fresh", f"{fresh}-again" if fresh else "again"),
+            ]
+        ),
     )
 
 

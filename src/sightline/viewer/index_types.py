@@ -11,7 +11,7 @@ from sightline.errors import UserError
 from sightline.evaluation.runs import RunLine
 from sightline.metrics.flips import Change, ChangeCounts
 from sightline.metrics.significance import Significance
-from sightline.types import Better, MetricValue, Outcome, Result, Verdict, VerdictName
+from sightline.types import Better, GroupKey, MetricValue, Outcome, Result, Verdict, VerdictName
 
 RightShare = Literal["all", "some", "none", "undecided", "unscored"]
 """Whether all, some or none of the answers of a group are right; `undecided` if that depends on an undecided
@@ -116,6 +116,10 @@ class GroupRow(GroupFacts, frozen=True):
     number: int
     image: IndexedImage | None = None
     misfits: tuple[Misfit, ...] = ()
+
+    @property
+    def key(self) -> GroupKey:
+        return self.sample, self.draw, self.pooled
 
 
 class GroupPage(Struct, frozen=True):

@@ -445,6 +445,16 @@ class RunIndex:
         names = msgspec.json.encode(sorted(samples)).decode()
         return [number for (number,) in self.rows_of(query, [names])]
 
+    def find(self, sample: str, draw: int, pooled: str) -> GroupRow:
+        """Find a group by its identity; without draw and variant (0 and ''), the first one of its sample."""
+        rows = self.rows(self.numbers_of_samples([sample]))
+        for row in rows:
+            if row.key == (sample, draw, pooled) or not (draw or pooled):
+                return row
+        raise NoSuchRecordError(
+            f"run {self.run} has no such group", record=sample, expected="the id of one of its groups"
+        )
+
     def facets(self, wanted: GroupFilter = EVERY) -> Facets:
         """Count the groups of each value of a filter under the other conditions."""
         if wanted == EVERY:

@@ -20,7 +20,7 @@ from sightline.evaluation.runs import RunLine
 from sightline.reporting.notes import option_text
 from sightline.reporting.table import cell_text
 from sightline.store.store import Store
-from sightline.viewer.addresses import NotFoundError
+from sightline.viewer.addresses import NotFoundError, group_address
 from sightline.viewer.data_set import DuplicateSearches
 from sightline.viewer.environment import environment, without_servers
 from sightline.viewer.group_view import ImageSource, ShownImage
@@ -42,6 +42,7 @@ def templates() -> Environment:
         "markdown": as_html,
         "raw": escape,
         "breakable": breakable,
+        "group_address": group_address,
     }
     return made
 
