@@ -1,4 +1,4 @@
-"""`sightline data SUBCOMMAND`: download public data sets; check or describe a data folder."""
+"""`sightline data SUBCOMMAND`: download public data sets; check, describe or make data."""
 
 from __future__ import annotations
 
@@ -351,6 +351,92 @@ def _verbs(verbs: VerbCounts) -> ReportTable:
     return plain_table("the most frequent verbs", ("verb", "#times", "its nouns"), rows, notes)
 
 
+# -- `sightline data groups`: make a groups file of a table
+
+GROUPS_EXAMPLE = """examples:
+  sightline data groups questions.csv --group scene --prompt question --image file --references answer
+  sightline data groups bench.tsv --group index --prompt question --image image --options A B C D \\
+      --references answer --labels category
+  sightline data groups hub.parquet --group id --variant style --prompt question --image image
+"""
+
+
+def register_groups(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = GROUPS_EXAMPLE
+    add = parser.add_argument
+    add("table", metavar="TABLE", help="CSV, TSV, xlsx, JSON, JSON Lines or Parquet file")
+    add("--group", required=True, metavar="COLUMN", help="rows with the same cell are one group")
+    add("--prompt", required=True, metavar="COLUMN", help="the text that is sent after the images")
+    add(
+        "--image",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="the images: paths, base64, or the images of a Parquet file; a cell may hold a list",
+    )
+    add("--variant", default="", metavar="COLUMN", help="name of the row in its group (default: its number)")
+    add(
+        "--options",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="the options: a column each, or one column of lists",
+    )
+    add(
+        "--references",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="right answers: texts, lists of texts, or letters of the options",
+    )
+    add("--labels", nargs="+", default=[], metavar="COLUMN", help="labels that break results down")
+    add("--images", metavar="DIR", help="folder to which paths of images are relative (default: the table's)")
+    add("--to", default="data", metavar="DIR", help="parent folder of the new folder (default: data)")
+    add("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    parser.set_defaults(execute=execute_groups)
+
+
+def execute_groups(options: argparse.Namespace) -> int:
+    """Make the groups file; returns 1 if a row is left out."""
+    from sightline.data.groups_table import Columns, make_groups, reasons_of
+    from sightline.reporting.table import show
+
+    table = Path(options.table)
+    made = make_groups(
+        table,
+        Columns(
+            options.group,
+            options.prompt,
+            tuple(options.image),
+            options.variant,
+            tuple(options.options),
+            tuple(options.references),
+            tuple(options.labels),
+        ),
+        Path(options.to) / table.name.partition(".")[0],
+        Path(options.images) if options.images is not None else None,
+        show_progress=not options.quiet,
+    )
+    if options.json:
+        print_json(made)
+        return 1 if made.left_out else 0
+    with output_errors():
+        print_line(
+            f"{made.file}: {counted(made.groups, 'group')}, {counted(made.lines, 'line')}, "
+            f"{counted(made.images, 'image')} of {counted(made.rows, 'row')}"
+        )
+        if made.left_out:
+            print_line()
+            title = f"{counted(len(made.left_out), 'row')} left out"
+            show([plain_table(title, ("reason", "#rows", "the first"), reasons_of(made.left_out), [])])
+    if made.single:
+        single = counted(made.single, "group")
+        print_note(f"no consistency, which compares the lines of a group: {single} of one line")
+    print_note(f"next: sightline run groups:{made.file} --model MODEL --dry-run")
+    return 1 if made.left_out else 0
+
+
 # -- The options that `data check` and `data describe` share
 
 
@@ -388,5 +474,6 @@ SUBCOMMANDS = {
         "download a data set, checked against its pinned revision, or the images of a table of URLs",
     ),
     "check": (register_check, "verify the records and images of a data folder; compare it with the release"),
+    "groups": (register_groups, "make a groups file of a table with images, and list the rows left out"),
     "describe": (register_describe, "count the samples, labels, lengths and verbs of a data folder"),
 }

@@ -40,7 +40,7 @@ GROUPS = {
         "annotate": "let humans rate, answer, compare and write: projects, links, progress, export",
     },
     "data": {
-        "data": "download public data sets; check or describe a data folder",
+        "data": "download public data sets; check or describe data; make groups of a table",
         "build": "build your own data: rephrase, restyle, mask, perturb, caption, read, equivalence, "
         "curate, synthesize, split",
     },

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sightline.errors import UserError, needs_extra
 from sightline.text import Records, cell_text
@@ -50,6 +50,25 @@ def table_rows(table: RawTable, path: Path) -> Records:
             )
         rows.append((f"line {number}", dict(zip(table.header, cells, strict=True))))
     return rows
+
+
+PARQUET = b"PAR1"
+"""The first bytes of a Parquet file."""
+
+
+def parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The numbered rows of a Parquet file, part by part: its images may be larger than the memory."""
+    with needs_extra("table", "a Parquet file needs pyarrow, which is not installed", path):
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    number = 0
+    try:
+        for batch in ParquetFile(path).iter_batches(batch_size=64):
+            for row in batch.to_pylist():
+                number += 1
+                yield f"row {number}", row
+    except (ArrowException, OSError) as error:
+        raise UserError("the Parquet file is broken or truncated", file=path, found=str(error)) from None
 
 
 def csv_bytes(rows: Iterable[Sequence[str]]) -> bytes:

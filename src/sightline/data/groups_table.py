@@ -1,0 +1,274 @@
+"""Makes a groups file of a table, with the images that its cells name or hold."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pybase64
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.errors import UserError, some_of, unknown_name
+from sightline.formats.files import read_bytes, temporary_folder
+from sightline.formats.groups import GroupLine, check_options, is_below, write_groups
+from sightline.formats.tables import PARQUET, parquet_rows, read_table, table_rows
+from sightline.images import BadImage, inspect_image, read_original
+from sightline.progress import progress
+from sightline.text import cell_text, json_records
+from sightline.types import ImageFile, ImageRef
+
+Row = Mapping[str, Any]
+
+GROUPS, IMAGES = "groups.jsonl", "images"
+MOST_REASONS = 3
+"""The reasons that the error of a table without a usable row names."""
+
+
+class Columns(Struct, frozen=True):
+    """The columns of a table.
+
+    The `images` of a row are sent in their order. Without `variant`, the rows of a group are numbered.
+    """
+
+    group: str
+    prompt: str
+    images: tuple[str, ...] = ()
+    variant: str = ""
+    options: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        own = (self.group, self.prompt, *([self.variant] if self.variant else []))
+        return (*own, *self.images, *self.options, *self.references, *self.labels)
+
+
+class MadeGroups(Struct, frozen=True):
+    """What was made; `left_out` maps a row to the reason, `single` counts the groups of one line."""
+
+    file: str
+    rows: int
+    groups: int
+    lines: int
+    images: int
+    single: int
+    left_out: dict[str, str]
+
+
+class _UnusableRow(Exception):  # noqa: N818 - the row is left out, and the reason is counted
+    """Why a row is left out."""
+
+
+def make_groups(
+    table: Path, columns: Columns, folder: Path, images: Path | None = None, *, show_progress: bool = False
+) -> MadeGroups:
+    """Write `groups.jsonl` and its images into a new folder.
+
+    `images` is the folder to which paths in cells are relative, by default that of the table.
+    """
+    if folder.exists():
+        raise UserError("exists already", file=folder, expected="another --to")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot be made: {error.strerror}", file=folder.parent) from None
+    with temporary_folder(folder) as fresh:
+        store = _Images(fresh, images or table.parent)
+        lines, left_out = _lines(table, columns, store, show_progress)
+        if not lines:
+            reasons = some_of(
+                [f"{where}: {why}" for where, why in left_out.items()], MOST_REASONS, separator="; "
+            )
+            raise UserError(
+                f"no row makes a line ({reasons})" if left_out else "has no rows",
+                file=table,
+                expected="rows with a group and a prompt",
+            )
+        write_groups(lines, fresh / GROUPS)
+        fresh.rename(folder)
+    sizes = Counter(line.group for line in lines)
+    return MadeGroups(
+        file=str(folder / GROUPS),
+        rows=len(lines) + len(left_out),
+        groups=len(sizes),
+        lines=len(lines),
+        images=len({image for line in lines for image in line.images}),
+        single=sum(size == 1 for size in sizes.values()),
+        left_out=left_out,
+    )
+
+
+def _lines(
+    table: Path, columns: Columns, store: _Images, show_progress: bool
+) -> tuple[list[GroupLine], dict[str, str]]:
+    lines: list[GroupLine] = []
+    left_out: dict[str, str] = {}
+    rows_of: Counter[str] = Counter()
+    variants: set[tuple[str, str]] = set()
+    with progress("rows", None, "rows", show_progress=show_progress) as advance:
+        for where, row in _rows(table, columns):
+            group = cell_text(row.get(columns.group)).strip()
+            rows_of[group] += 1
+            try:
+                line = _line(row, group, columns, str(rows_of[group]))
+                check_options(line, where, table)
+                if (group, line.variant) in variants:
+                    raise _UnusableRow("its group has this variant already")
+                cells = [cell for name in columns.images for cell in _listed(row.get(name))]
+                if columns.images and not cells:
+                    raise _UnusableRow("no image")
+                lines.append(replace(line, images=tuple(store.add(cell, row) for cell in cells)))
+                variants.add((group, line.variant))
+            except _UnusableRow as error:
+                left_out[where] = str(error)
+            except UserError as error:  # of the options and references
+                left_out[where] = error.message
+            advance(1)
+    return lines, left_out
+
+
+def _line(row: Row, group: str, columns: Columns, number: str) -> GroupLine:
+    prompt = cell_text(row.get(columns.prompt)).strip()
+    variant = cell_text(row.get(columns.variant)).strip() if columns.variant else number
+    for text, what in ((group, "group"), (prompt, "prompt"), (variant, "variant")):
+        if not text:
+            raise _UnusableRow(f"no {what}")
+    labels = {name: _texts(row.get(name)) for name in columns.labels}
+    return GroupLine(
+        group,
+        variant,
+        prompt=prompt,
+        references=tuple(
+            dict.fromkeys(text for name in columns.references for text in _texts(row.get(name)))
+        ),
+        options=_options(row, columns.options),
+        labels={name: of[0] if len(of) == 1 else of for name, of in labels.items() if of},
+    )
+
+
+def _options(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The options in a cell each, or as a list in one cell."""
+    found = [text for name in names for text in _texts(row.get(name))]
+    if len(found) == 1:
+        raise _UnusableRow("only one option: a list in one cell, or a column each")
+    return tuple(found)
+
+
+def _rows(table: Path, columns: Columns) -> Iterator[tuple[str, Row]]:
+    rows = _read(table)
+    known: dict[str, None] = {}
+    # Objects of JSON may lack a column that others have.
+    first = [pair for _, pair in zip(range(1000), rows, strict=False)]
+    for _, row in first:
+        known.update(dict.fromkeys(row))
+    for name in columns.named:
+        if first and name not in known:
+            raise unknown_name("column", name, known)
+    yield from first
+    yield from rows
+
+
+def _read(table: Path) -> Iterator[tuple[str, Row]]:
+    if table.is_file():
+        with table.open("rb") as file:
+            if file.read(len(PARQUET)) == PARQUET:
+                yield from parquet_rows(table)
+                return
+    content = read_bytes(table)
+    is_json = content.lstrip()[:1] in (b"{", b"[")
+    yield from json_records(content, table) if is_json else table_rows(read_table(content, table), table)
+
+
+def _texts(cell: Any) -> tuple[str, ...]:
+    return tuple(text for one in _listed(cell) if (text := cell_text(one).strip()))
+
+
+def _listed(cell: Any) -> list[Any]:
+    """The members of a cell that is a list or the text of one (JSON, Python); otherwise the cell itself."""
+    if isinstance(cell, str) and cell.lstrip().startswith("["):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                members = read(cell)
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                continue
+            if isinstance(members, list):
+                return members
+    if isinstance(cell, list | tuple):
+        return list(cell)
+    return [] if cell is None or (not isinstance(cell, Mapping | bytes) and not cell_text(cell)) else [cell]
+
+
+# -- The images: by path, as bytes, or in base64 as VLMEvalKit's tables hold them
+
+SHORTEST_BASE64 = 65
+"""VLMEvalKit reads a shorter cell as the index of the row that holds the image."""
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+
+
+class _Images:
+    """The images of the new folder; each content is written once."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self._folder = folder / IMAGES
+        self._root = root
+        self._names: dict[str, str] = {}
+        self._by_index: dict[str, str] = {}
+
+    def add(self, cell: Any, row: Row) -> str:
+        """Copy the image of a cell, and return its path in the folder."""
+        text = cell_text(cell).strip() if not isinstance(cell, Mapping | bytes) else ""
+        name = self._by_index.get(text) or self._copied(_content(cell, text, self._root))
+        if index := cell_text(row.get("index")).strip():
+            self._by_index.setdefault(index, name)
+        return name
+
+    def _copied(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()[:16]
+        if digest not in self._names:
+            self._folder.mkdir(exist_ok=True)
+            written = self._folder / digest
+            written.write_bytes(content)
+            kind = _inspected(written, self._folder).format.lower()
+            written.rename(written.with_suffix(f".{kind}"))
+            self._names[digest] = f"{IMAGES}/{digest}.{kind}"
+        return self._names[digest]
+
+
+def _content(cell: Any, text: str, root: Path) -> bytes:
+    if isinstance(cell, Mapping):  # an image of the Hugging Face Hub
+        inside = cell.get("bytes")
+        cell, text = (inside, "") if inside is not None else (None, cell_text(cell.get("path")))
+    if isinstance(cell, bytes):
+        return cell
+    if text.startswith(("http://", "https://")):
+        raise _UnusableRow("its image is a URL; `sightline data pull` downloads images")
+    data = text.partition(",")[2] if text.startswith("data:image/") else text
+    if len(data) >= SHORTEST_BASE64 and _BASE64.fullmatch(data):
+        return pybase64.b64decode("".join(data.split()) + "==")
+    if not is_below(text):
+        raise _UnusableRow("its image is outside the folder of images")
+    file = _inspected(root / text, root)
+    return read_original(file.path, file.digest)
+
+
+def _inspected(path: Path, root: Path) -> ImageFile:
+    try:
+        return inspect_image(ImageRef(str(path), str(root)), {})
+    except BadImage as error:
+        raise _UnusableRow(f"its image: {str(error).removeprefix(f'{path}: ')}") from None
+
+
+def reasons_of(left_out: Mapping[str, str]) -> Iterable[tuple[str, int, str]]:
+    """Each reason with the number of its rows and the first of them, the most frequent first."""
+    counts = Counter(left_out.values())
+    first = {why: where for where, why in reversed(list(left_out.items()))}
+    return ((why, number, first[why]) for why, number in counts.most_common())
