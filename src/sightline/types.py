@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
+from string import ascii_uppercase
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
@@ -31,6 +32,9 @@ Fingerprint = Literal["on", "off"]
 
 Repeated = Literal["error", "first", "last"]
 """Which of several answers of one probe in a file counts."""
+
+LETTERS = ascii_uppercase
+"""The letters of options in the order shown; options after Z have none."""
 
 CUT_OFF = ("length", "max_tokens")
 """The finish reasons of a response that reached the token limit."""

@@ -16,8 +16,7 @@ import sightline
 from sightline.evaluation.result import Evaluation
 from sightline.formats.jsonl import as_asked, image_paths
 from sightline.formats.prediction import Prediction
-from sightline.scoring.mentions import LETTERS
-from sightline.types import ImageRef, Probe, user
+from sightline.types import LETTERS, ImageRef, Probe, user
 
 OPTIONS = st.lists(
     st.text(min_size=2).filter(lambda text: len(text.strip()) != 1), min_size=2, max_size=26, unique=True

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from sightline.errors import UserError
 from sightline.formats import files, groups
-from sightline.formats.groups import GroupLine, by_group, open_groups, right_positions, write_groups
+from sightline.formats.groups import GroupLine, by_group, open_groups, write_groups
+from sightline.scoring.letters import right_positions
 
 ORDERS = st.permutations([(group, variant) for group in "abcd" for variant in "xyz"])
 

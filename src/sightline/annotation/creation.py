@@ -24,9 +24,9 @@ from sightline.annotation.task import ItemKind, Phase, Task
 from sightline.annotation.types import Item, Pick, Project, Values
 from sightline.builders.split import proportional
 from sightline.errors import UserError
-from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import read_verdicts
 from sightline.metrics.agreement import majority
+from sightline.scoring.letters import right_positions
 from sightline.text import counted
 from sightline.types import Verdict
 

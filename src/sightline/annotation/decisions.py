@@ -16,9 +16,8 @@ from sightline.annotation.types import OWNER, Annotator, Entry, Item, Project, V
 from sightline.benchmarks.registry import benchmark
 from sightline.evaluation.judges import RulesJudge
 from sightline.metrics.agreement import majority
-from sightline.scoring.mentions import LETTERS
 from sightline.scoring.text import folded
-from sightline.types import Case, Verdict, VerdictName
+from sightline.types import LETTERS, Case, Verdict, VerdictName
 
 YES, NO = "yes", "no"
 

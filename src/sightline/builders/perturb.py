@@ -34,9 +34,8 @@ from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
 from sightline.plugins import error_and_line, find_entry, plug_in
-from sightline.scoring.mentions import LETTERS
 from sightline.text import fill
-from sightline.types import Labels
+from sightline.types import LETTERS, Labels
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -23,9 +23,8 @@ from sightline.formats.groups import is_below, read_groups
 from sightline.formats.tables import RawTable, read_table, table_rows
 from sightline.images import BadImage, inspect_image
 from sightline.progress import progress
-from sightline.scoring.mentions import LETTERS
 from sightline.text import UNDECODABLE, Records, json_records, unknown_field
-from sightline.types import ImageFile, ImageRef, Labels
+from sightline.types import LETTERS, ImageFile, ImageRef, Labels
 
 IMAGE = ("image", "picture")
 OPTIONS = "options"

@@ -48,7 +48,6 @@ from sightline.evaluation.plan import Plan, PlanInputs, Samples, SampleSelection
 from sightline.evaluation.registry import human_judge
 from sightline.evaluation.spec import Spec, recorded_options, spec_data_folder
 from sightline.formats.files import SetDigest, is_synthetic
-from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import (
     as_asked,
     check_run_name,
@@ -64,6 +63,7 @@ from sightline.models.batches import BatchEndpoint
 from sightline.models.registry import ModelOptions
 from sightline.plugins import wrong_return
 from sightline.replicas.fleet import check_place, resolve_on
+from sightline.scoring.letters import right_positions
 from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer, by_question
 from sightline.store.store import Store
 from sightline.types import CAPTIONED, ImageRef, Origin, Probe, Repeated, Sample, Verdict

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from sightline.errors import some_of
 from sightline.evaluation.judges import JudgedGroup
-from sightline.formats.groups import right_positions
+from sightline.scoring.letters import right_positions
 from sightline.scoring.reasoning import leading_tag
 from sightline.scoring.scorer import flag, undecided_flags
 from sightline.text import counted

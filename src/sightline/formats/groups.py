@@ -25,10 +25,9 @@ from sightline.formats.files import BUFFER, BYTE_ORDER_MARK, opened, read_line, 
 from sightline.formats.prediction import RecordLocation, plain_reply
 from sightline.scoring.chosen import read_choice
 from sightline.scoring.labels import may_carry_labels
-from sightline.scoring.mentions import LETTERS
-from sightline.scoring.text import in_one_spelling
+from sightline.scoring.letters import position_of_letter, positions_of_text
 from sightline.text import decode_line, refuse_doubled_keys
-from sightline.types import Labels
+from sightline.types import LETTERS, Labels
 
 ORIGINAL = "original"
 """The variant of the unperturbed probe; it is sent for Sampling only, and counts in nothing else."""
@@ -139,8 +138,8 @@ def check_options(line: GroupLine, record: str, path: Path) -> None:
         raise UserError("has an option twice", file=path, record=record, field="options", found=line.options)
     letters = LETTERS[: len(texts)]
     for reference in map(str.strip, line.references):
-        named = _positions_of_text(reference, texts)
-        by_letter = _position_of_letter(reference, texts)
+        named = positions_of_text(reference, texts)
+        by_letter = position_of_letter(reference, texts)
         if not named and by_letter is None:
             text, expected = (
                 "has a reference that is not an option",
@@ -177,31 +176,6 @@ def check_options(line: GroupLine, record: str, path: Path) -> None:
         raise UserError(
             text, file=path, record=record, field="references", found=reference, expected=expected
         )
-
-
-def right_positions(references: Iterable[str], options: Sequence[str]) -> frozenset[int]:
-    """The positions of the right options, from 0.
-
-    A reference is a letter, otherwise the text of an option as it is written, otherwise in another spelling.
-    """
-    texts = [option.strip() for option in options]
-    right: set[int] = set()
-    for reference in map(str.strip, references):
-        by_letter = _position_of_letter(reference, texts)
-        right.update(_positions_of_text(reference, texts) if by_letter is None else [by_letter])
-    return frozenset(right)
-
-
-def _position_of_letter(reference: str, options: Sequence[str]) -> int | None:
-    position = LETTERS.find(reference) if len(reference) == 1 else -1
-    return position if 0 <= position < len(options) else None
-
-
-def _positions_of_text(reference: str, texts: Sequence[str]) -> list[int]:
-    if reference in texts:
-        return [texts.index(reference)]
-    sought = in_one_spelling(reference)
-    return [position for position, text in enumerate(texts) if in_one_spelling(text) == sought]
 
 
 def _is_read(position: int, options: Sequence[str]) -> bool:

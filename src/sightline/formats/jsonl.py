@@ -33,10 +33,9 @@ from sightline.formats.prediction import (
     plain_reply,
     variant_of,
 )
-from sightline.scoring.mentions import LETTERS
-from sightline.scoring.options import carry_letter
+from sightline.scoring.letters import carry_letter
 from sightline.text import UNDECODABLE, Records, cell_text, fault, lenient_json
-from sightline.types import ImageRef, ImageSize, Message, Outcome, Probe, Text, Usage, Verdict, user
+from sightline.types import LETTERS, ImageRef, ImageSize, Message, Outcome, Probe, Text, Usage, Verdict, user
 
 _encoder = msgspec.json.Encoder()
 

@@ -41,9 +41,8 @@ from sightline.formats.tables import (
     read_table,
     table_rows,
 )
-from sightline.scoring.mentions import LETTERS
 from sightline.text import Records, json_records
-from sightline.types import Repeated, Usage
+from sightline.types import LETTERS, Repeated, Usage
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

@@ -46,7 +46,6 @@ from sightline.scoring.mentions import (
     ALONE,
     LABEL,
     LETTER_SIGN,
-    LETTERS,
     MENTION,
     TEXT_SIGN,
     Marked,
@@ -69,7 +68,7 @@ from sightline.scoring.mentions import (
 )
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.text import normalised
-from sightline.types import Outcome
+from sightline.types import LETTERS, Outcome
 
 Rule = Literal[
     "text",

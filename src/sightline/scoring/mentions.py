@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from string import ascii_uppercase
 from typing import NamedTuple
 
 from sightline.scoring.answer_words import (
@@ -32,9 +31,7 @@ from sightline.scoring.answer_words import (
 from sightline.scoring.labels import OWN_LABEL, latin_labels, mark_numbers
 from sightline.scoring.markup import plain_text
 from sightline.scoring.text import normalised
-
-LETTERS = ascii_uppercase
-"""The letters of options in the order shown; options after Z have none."""
+from sightline.types import LETTERS
 
 # -- The options of a question
 

@@ -1,4 +1,4 @@
-"""The letters of options: in another order of the same options, and as II-Bench reads them (Appendix E)."""
+"""The option that a response chooses, as the script of II-Bench extracts it (Appendix E), or strictly."""
 
 from __future__ import annotations
 
@@ -7,56 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from sightline.scoring.chosen import letter_at, read_choice
-from sightline.scoring.mentions import LETTERS
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, flags
-from sightline.types import Case, VerdictName
-
-# -- The letters of the options of a question, and letters in another order of the same options
-
-
-def carry_letter(letter: str | None, source: Sequence[str], target: Sequence[str]) -> str | None:
-    """The letter of an option in another order of the same options.
-
-    Options correspond by equal text (equal texts in their order), then by texts that differ only in case and
-    occur once on each side, then by elimination if one is left: some texts were edited after the release.
-
-    Args:
-        letter: The letter in `source`, A-Z, or None.
-
-    Returns:
-        The letter in `target`; None if the letter names no option, or one without a counterpart or a letter.
-
-    >>> carry_letter("A", ["rain", "sun"], ["sun", "rain"])
-    'B'
-    >>> carry_letter("A", ["Rain", "sun", "fog"], ["fog", "rain", "Sun"])
-    'B'
-    """
-    positions = dict(zip(LETTERS, _positions(source, target), strict=False))
-    position = positions.get(letter or "")
-    return None if position is None or position >= len(LETTERS) else LETTERS[position]
-
-
-def _positions(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
-    if list(source) == list(target):
-        return list(range(len(target)))
-    free = list(range(len(target)))
-    positions: list[int | None] = []
-    for text in source:
-        same = next((position for position in free if target[position] == text), None)
-        if same is not None:
-            free.remove(same)
-        positions.append(same)
-    left = Counter(text.casefold() for text, same in zip(source, positions, strict=True) if same is None)
-    there = Counter(target[position].casefold() for position in free)
-    for number, text in enumerate(source):
-        if positions[number] is None and left[text.casefold()] == there[text.casefold()] == 1:
-            positions[number] = next(one for one in free if target[one].casefold() == text.casefold())
-    free = [position for position in free if position not in positions]
-    if len(free) == 1 and positions.count(None) == 1:
-        positions[positions.index(None)] = free[0]
-    return positions
-
+from sightline.types import LETTERS, Case, VerdictName
 
 SIX_LETTERS = LETTERS[:6]
 """The letters of a question of II-Bench: it has at most six options, and its script reads no others."""

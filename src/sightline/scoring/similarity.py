@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from sightline.scoring.chosen import chosen_option
 from sightline.scoring.non_answers import declines
 from sightline.scoring.offered import OPPOSITES
 from sightline.scoring.polarity import explicit
@@ -133,9 +132,16 @@ def _compared_texts(group: Group) -> list[str]:
     if all(outcome.options for outcome in group):
         return [""] * len(group)
     return [
-        (chosen_option(outcome) or "") if outcome.options and outcome.answered else outcome.response
+        (_chosen(outcome) or "") if outcome.options and outcome.answered else outcome.response
         for outcome in group
     ]
+
+
+def _chosen(outcome: Outcome) -> str | None:
+    # Its patterns take 60 ms to compile, in runs without options for nothing.
+    from sightline.scoring.chosen import chosen_option
+
+    return chosen_option(outcome)
 
 
 def _rows(answers: Sequence[str]) -> dict[int, int]:
@@ -165,7 +171,7 @@ def same_option(group: Group) -> Iterator[Verdict]:
         A verdict for each two answers whose questions have options: right if both choose the same option. An
         answer that chooses none differs from every other answer. Failed answers are not compared.
     """
-    chosen = [(outcome, chosen_option(outcome)) for outcome in group if outcome.options and outcome.answered]
+    chosen = [(outcome, _chosen(outcome)) for outcome in group if outcome.options and outcome.answered]
     for (first, option), (second, other) in combinations(chosen, 2):
         yield Verdict(
             targets=(first.key, second.key),

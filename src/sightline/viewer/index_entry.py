@@ -14,9 +14,9 @@ from sqlalchemy import func, select
 
 import sightline
 from sightline.evaluation.folder import Lines
-from sightline.formats.groups import right_positions
 from sightline.formats.jsonl import decode_verdict
 from sightline.metrics.consistency import normalised_answers
+from sightline.scoring.letters import right_positions
 from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.store import schema
 from sightline.store.runs import no_run

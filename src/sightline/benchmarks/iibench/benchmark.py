@@ -34,11 +34,11 @@ from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, S
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.scoring.chosen import chosen_letter
-from sightline.scoring.mentions import LETTERS
-from sightline.scoring.options import carry_letter, extract_released, read_option
+from sightline.scoring.letters import carry_letter
+from sightline.scoring.options import extract_released, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
 from sightline.text import fill, load
-from sightline.types import Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
+from sightline.types import LETTERS, Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
 
 # -- II-Bench's data set: repository, pinned revision, digests, licence, citation
 

@@ -16,9 +16,8 @@ from sightline.errors import UserError
 from sightline.formats.files import read_bytes
 from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
-from sightline.scoring.mentions import LETTERS
 from sightline.text import json_records
-from sightline.types import ImageRef, Sample
+from sightline.types import LETTERS, ImageRef, Sample
 
 
 class ShownQuestion(NamedTuple):

@@ -31,7 +31,8 @@ from sightline.formats.prediction import (
     reply,
     texts,
 )
-from sightline.scoring.options import SIX_LETTERS, carry_letter
+from sightline.scoring.letters import carry_letter
+from sightline.scoring.options import SIX_LETTERS
 from sightline.text import Records, json_records
 from sightline.types import Labels, Outcome
 
