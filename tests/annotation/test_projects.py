@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from tests.annotation.working import command, work
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.task import task_names
 from sightline.annotation.types import Annotator, Item
+from sightline.benchmarks.iibench.benchmark import ERRORS
 from sightline.cli.main import main
 from sightline.evaluation.folder import read_result
 from sightline.formats.jsonl import read_verdicts
+from sightline.reporting.judges import ONE_ERROR, SEVERAL_ERRORS
 from sightline.store.store import Store
 
 PAIRS = 12
@@ -274,6 +277,46 @@ def test_errors_are_named_and_a_models_proposal_is_shown(codis: Path) -> None:
     verdicts = read_verdicts(export("why") / "verdicts.jsonl")
     assert len(verdicts) == 4 * 2
     assert {verdict.verdict for verdict in verdicts} == {"wrong"}
+
+
+def test_an_answer_has_one_error_as_in_figure_4_of_ii_bench_unless_the_project_takes_several(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shares of a model add up to 100 %, as those that the figure prints of GPT-4V."""
+    monkeypatch.chdir(tmp_path)
+    data = shared / "data" / "iibench"
+    model = ("--model", "baseline/chance", "--quiet", "--out", "a")
+    command("run", "iibench:none", *model, "--data", data, "--split", "dev")
+
+    def errors_of(name: str, *more: str) -> tuple[Path, Counter[str], dict[str, Any]]:
+        command("annotate", "new", "errors", "a", "--name", name, "--data", data, *more)
+        command("annotate", "invite", name, "anna", "ben")
+        work(name, lambda _, item, field: ERRORS[item.number % 3] if field == "errors" else "")
+        file = export(name) / "verdicts.jsonl"
+        named = Counter(error for verdict in read_verdicts(file) for error in verdict.labels)
+        return file, named, table_of(file)
+
+    def table_of(file: Path) -> dict[str, Any]:
+        capsys.readouterr()
+        command("judge-report", "a", "--human", file, "--format", "json", "--data", data)
+        tables: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return next(one for one in tables if one["title"].startswith("Errors"))
+
+    _, named, table = errors_of("one")
+    shares = {row["error"]: row["baseline/chance value"] for row in table["rows"]}
+    assert len(named) == 3
+    assert {error: share for error, share in shares.items() if share is not None} == {
+        error: pytest.approx(100 * count / named.total()) for error, count in named.items()
+    }
+    assert sum(row["GPT-4V (Figure 4) value"] for row in table["rows"]) == 100
+    assert table["notes"][0] == ONE_ERROR
+
+    file, same, _ = errors_of("several", "--several")
+    assert same == named
+    second = (json.loads(line) for line in file.read_text().splitlines())
+    lines = [{**line, "labels": sorted({*line["labels"], ERRORS[0]})} for line in second]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    assert table_of(file)["notes"][0] == SEVERAL_ERRORS
 
 
 def test_a_project_that_cannot_be_made_leaves_no_store(

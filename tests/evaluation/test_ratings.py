@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from sightline.evaluation.judge_data import JudgedAnswer
-from sightline.evaluation.judge_report import accepted_shares, error_shares, rating_quality
+from sightline.evaluation.judge_report import (
+    NO_MAJORITY,
+    accepted_shares,
+    error_shares,
+    named_errors,
+    rating_quality,
+)
 from sightline.metrics.label_quality import TOO_FEW_ANNOTATORS
 from sightline.metrics.statistics import TOO_FEW, Floats
 from sightline.reporting.judges import rating_tables
@@ -54,11 +60,12 @@ def test_an_answer_has_an_error_if_most_humans_who_name_errors_name_it() -> None
         said("4", "ann"),
         said("5", "ann", "w"),
     ]
-    found = error_shares(items, verdicts)
-    assert [one.metric for one in found] == ["x", "y"]
+    found = error_shares(items, named_errors(verdicts))
+    assert [one.metric for one in found] == ["x", NO_MAJORITY, "y"]
     third = 100 / 3
     assert {name: round(value or 0, 9) for (_, name), (value, _) in shares(found).items()} == {
         "x": round(third, 9),
+        NO_MAJORITY: round(third, 9),
         "y": round(third, 9),
     }
     assert {one.n for one in found} == {3}
@@ -71,11 +78,11 @@ def test_a_verdict_without_a_variant_counts_with_those_that_name_it() -> None:
         said("1", "cleo", "y", variant=""),
         said("1", "ann", "z", variant=""),
     ]
-    assert [one.metric for one in error_shares([item("1", "a")], verdicts)] == ["y"]
+    assert [one.metric for one in error_shares([item("1", "a")], named_errors(verdicts))] == ["y"]
 
 
 def test_without_named_errors_there_is_no_row() -> None:
-    assert error_shares([item("1", "a")], [said("1", "ann")]) == []
+    assert error_shares([item("1", "a")], named_errors([said("1", "ann")])) == []
 
 
 def rated(

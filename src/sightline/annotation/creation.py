@@ -316,8 +316,12 @@ def _majority_values(task: Task, verdicts: Sequence[Verdict], file: Path) -> Val
     labels = tuple(
         dict.fromkeys(label for verdict in verdicts if verdict.verdict == name for label in verdict.labels)
     )
-    several = [field.name for field in task.fields if field.kind == "choices"]
-    return {task.decides[0]: name, **(dict.fromkeys(several, labels) if labels else {})}
+    given = {
+        name: labels if task.field(name).kind == "choices" else labels[0]
+        for name in task.label_fields
+        if labels
+    }
+    return {task.decides[0]: name, **given}
 
 
 def _question(task: Task, item: Item, place: int) -> Hashable:

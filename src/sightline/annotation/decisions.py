@@ -431,9 +431,9 @@ def _verdict_name(value: str) -> VerdictName:
 
 
 def _labels(state: State, values: Values) -> tuple[str, ...]:
-    """The values of the fields with several choices: the errors that the annotator names."""
-    names = [field.name for field in state.project.task.fields if field.kind == "choices"]
-    return tuple(value for name in names if not isinstance(one := values.get(name, ()), str) for value in one)
+    """The labels that an annotator gives: the errors that they name."""
+    given = as_given(values)
+    return tuple(value for name in state.project.task.label_fields for value in given.get(name, ()))
 
 
 def _remarks(state: State, values: Values) -> str:

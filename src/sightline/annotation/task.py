@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sightline.errors import UserError, unknown_name
 from sightline.formats.files import read_bytes
@@ -134,8 +135,25 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     def field(self, name: str) -> Field:
         return next(one for one in self.fields if one.name == name)
 
+    @property
+    def label_fields(self) -> list[str]:
+        """The fields whose values are labels of a verdict, such as errors."""
+        return [one.name for one in self.fields if one.kind == "choices" or one.name in self.labels]
+
     def phase(self, name: str) -> Phase:
         return next((one for one in self.phases if one.name == name), Phase(name))
+
+
+def with_several_labels(declared: Task) -> Task:
+    """The task with several values in each field of a label that takes one."""
+    single = [one for one in declared.fields if one.name in declared.labels and one.kind == "choice"]
+    if not single:
+        raise UserError(f"--several: the task {declared.name} has no label with one value")
+    fields = [
+        replace(one, kind="choices", help="Several may apply.") if one in single else one
+        for one in declared.fields
+    ]
+    return replace(declared, fields=tuple(fields))
 
 
 # -- Reads declarations of annotation tasks: built-in ones, those of packages, and the user's TOML files

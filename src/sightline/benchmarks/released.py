@@ -186,6 +186,14 @@ class PublishedJudges(Struct, frozen=True):
     rows: dict[str, list[float]]
 
 
+class PublishedErrors(Struct, frozen=True):
+    """The printed share in percent of each error among the wrong answers of a model (`row`)."""
+
+    table: str
+    row: str
+    shares: dict[str, float]
+
+
 class MarkedCell(Struct, frozen=True, array_like=True):
     """A cell with a footnote."""
 
@@ -272,6 +280,7 @@ class Paper(Struct, frozen=True):
     concerns: dict[str, list[str]] = field(default_factory=dict)
     whole: list[str] = field(default_factory=list)
     judges: PublishedJudges | None = None
+    errors: PublishedErrors | None = None
     equivalence: dict[str, PublishedValue] = field(default_factory=dict)
 
     @property
@@ -351,6 +360,12 @@ def published_judges(benchmark: str) -> PublishedJudges | None:
     """Look up how the paper's judges and metrics agree with its humans; None if it prints no such table."""
     paper = paper_of(benchmark)
     return None if paper is None else paper.judges
+
+
+def published_errors(benchmark: str) -> PublishedErrors | None:
+    """Look up which errors the paper's humans name how often; None if it prints no such figure."""
+    paper = paper_of(benchmark)
+    return None if paper is None else paper.errors
 
 
 def published_equivalence(kind: str) -> list[PublishedValue]:

@@ -71,6 +71,7 @@ def register_new(parser: argparse.ArgumentParser) -> None:
     add("--pick", choices=("all", "random", "stratified"), help="how to sample (default: random)")
     add("--by", default="", metavar="LABEL", help="label whose values are strata, such as category")
     add("--annotators", type=int, metavar="K", help="annotators per item (default: as the task says)")
+    add("--several", action="store_true", help="an answer may have several errors (default: one)")
     add("--shared", type=int, metavar="N", help="N queries go to all K annotators, each other one to one")
     add("--gold", type=Path, metavar="FILE", help="verdicts.jsonl with known verdicts: gold items")
     add("--training", type=int, default=0, metavar="N", help="N items with known values are for training")
@@ -90,13 +91,13 @@ def execute_new(options: argparse.Namespace) -> int:
     from sightline.annotation.creation import NewProject, absent_parts, draft_project
     from sightline.annotation.sources import SourceRequest
     from sightline.annotation.store import AnnotationStore
-    from sightline.annotation.task import task, task_names
+    from sightline.annotation.task import task, task_names, with_several_labels
     from sightline.store.store import Store, existing_or_empty_store
 
     folder = options.data or os.environ.get("SIGHTLINE_DATA")
     if folder and not Path(folder).is_dir():
         raise UserError("there is no such data folder", file=folder, expected="--data DIR")
-    declared = task(options.task)
+    declared = with_several_labels(task(options.task)) if options.several else task(options.task)
     with existing_or_empty_store(options.store) as store:
         request = SourceRequest(
             task=declared,

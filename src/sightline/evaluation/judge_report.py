@@ -92,6 +92,7 @@ def judge_report(data: JudgeData, labels: Sequence[str] = ()) -> JudgeReport:
         for judge in judged.by_judge
     ]
     best, contrasts, tested = _differences_from_best(judged, rows)
+    errors = named_errors(data.humans)
     return JudgeReport(
         rows=rows,
         humans=_annotator_agreement(data, ratings, votes),
@@ -100,7 +101,8 @@ def judge_report(data: JudgeData, labels: Sequence[str] = ()) -> JudgeReport:
         contrasts=contrasts,
         tested=tested,
         accepted=accepted_shares(answers, judged.truth),
-        errors=error_shares(data.answers, data.humans),
+        errors=error_shares(data.answers, errors),
+        several_errors=any(len(names) > 1 for by_human in errors.values() for names in by_human.values()),
         versions={name: model for name, model in data.versions.items() if name in judged.by_judge},
         benchmarks=data.benchmarks,
         notes=data.notes,
@@ -316,16 +318,18 @@ def accepted_shares(answers: Sequence[JudgedAnswer], truth: Floats) -> list[Metr
     return [_share("accepted", responder, values) for responder, values in by_responder.items()]
 
 
-def error_shares(answers: Sequence[JudgedAnswer], verdicts: Iterable[Verdict]) -> list[MetricValue]:
+NO_MAJORITY = "no majority"
+"""The error of an answer in which humans name errors, but no majority of them the same one."""
+
+
+def error_shares(answers: Sequence[JudgedAnswer], named: NamedErrors) -> list[MetricValue]:
     """The share of each error among a responder's answers in which some human names an error.
 
-    An answer has an error if more than half of the humans who name any error in it name this one. An answer
-    may have several errors.
+    An answer has an error if more than half of the humans who name any error in it name this one.
 
     Returns:
-        One value per responder and error, in percent, the most frequent error of a responder first.
+        One value per responder and error, in percent, the most frequent error first.
     """
-    named = _named_errors(verdicts)
     by_responder: dict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
     for answer in answers:
         # A verdict without a variant applies to the answer under every variant.
@@ -333,13 +337,12 @@ def error_shares(answers: Sequence[JudgedAnswer], verdicts: Iterable[Verdict]) -
         if by_human:
             for responder in answer.responders:
                 by_responder[responder].append((answer.cluster, _agreed_errors(by_human)))
-    values = []
-    for responder, found in by_responder.items():
-        counts = Counter(error for _, errors in found for error in sorted(errors))
-        for error, _ in counts.most_common():
-            shares = [(cluster, float(error in errors)) for cluster, errors in found]
-            values.append(_share(error, responder, shares))
-    return values
+    counts = Counter(error for of in by_responder.values() for _, errors in of for error in sorted(errors))
+    return [
+        _share(error, responder, [(cluster, float(error in errors)) for cluster, errors in found])
+        for responder, found in by_responder.items()
+        for error, _ in counts.most_common()
+    ]
 
 
 def rating_quality(answers: Sequence[JudgedAnswer], ratings: Mapping[str, Floats]) -> RatingQuality | str:
@@ -400,8 +403,11 @@ def _rated(answer: JudgedAnswer, votes: Sequence[Vote], label: ItemLabel) -> Rat
     )
 
 
-def _named_errors(verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Mapping[str, set[str]]]:
-    """The errors that each human names, by answer key and variant."""
+NamedErrors = Mapping[tuple[str, str], Mapping[str, set[str]]]
+"""The errors that each human names, by answer key and variant."""
+
+
+def named_errors(verdicts: Iterable[Verdict]) -> NamedErrors:
     named: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for verdict in verdicts:
         if verdict.labels:
@@ -411,7 +417,8 @@ def _named_errors(verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str], Mappi
 
 def _agreed_errors(by_human: Mapping[str, set[str]]) -> frozenset[str]:
     named = frozenset[str]().union(*by_human.values())
-    return frozenset(error for error in named if majority(error in errors for errors in by_human.values()))
+    agreed = (error for error in named if majority(error in errors for errors in by_human.values()))
+    return frozenset(agreed) or frozenset((NO_MAJORITY,))
 
 
 def _share(name: str, responder: str, values: Sequence[tuple[str, float]]) -> MetricValue:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.released import published_judges
+from sightline.benchmarks.released import published_errors, published_judges
 from sightline.metrics.association import JudgeDifference
 from sightline.reporting.notes import interval_notes, naming_notes, null_notes, short_names, value_notes
 from sightline.reporting.table import (
+    Cell,
     Column,
     Field,
     PValue,
@@ -32,9 +33,11 @@ READ = (
 NO_VERDICTS = "text metrics give numbers and no verdicts: they have no agreement, kappa or alpha"
 
 SEEN = (
-    "share of the answers in which an annotator names an error; an answer has an error if more than half of"
-    " the annotators who name any error in it name this one; it may have several"
+    "95 % CI of the share of the answers in which an annotator names an error; an answer has an error if more"
+    " than half of the annotators who name any error in it name this one"
 )
+ONE_ERROR = "one error an answer: the shares of a responder add up to 100 %"
+SEVERAL_ERRORS = "an answer may have several errors: the shares of a responder may add up to more than 100 %"
 POWER = (
     "items needed: the number of clusters that detect a difference of this size with a power of 80 %"
     " (two-sided, 5 % level); detectable: the difference that these clusters detect with that power. Both"
@@ -53,17 +56,13 @@ CORRECTED = (
 def judge_tables(report: JudgeReport) -> list[ReportTable]:
     report = with_short_names(report)
     parts = dict.fromkeys(split_subset(row.subset)[0] for row in report.rows if row.subset != "all")
-    error: Field[MetricValue] = (Column("text", "error", "error"), lambda one: one.metric)
     return [
         _whole(report),
         *([_against_best(report)] if report.contrasts else []),
         *([_repeats(report.repeats)] if report.repeats else []),
         *(_parts(report, label) for label in parts),
         _ratings("Answers that humans accept, by responder", "accepted", report.accepted),
-        *(
-            [_ratings("Errors that humans name, by responder", "has it", report.errors, error, notes=[SEEN])]
-            * bool(report.errors)
-        ),
+        *([_errors(report)] if report.errors else []),
         *([_humans(report.humans)] if report.humans.raters > 1 else []),
         *rating_tables(report.humans.quality),
     ]
@@ -163,17 +162,34 @@ def _ratings(
     title: str,
     what: str,
     values: Sequence[MetricValue],
-    *more: Field[MetricValue],
-    notes: Sequence[str] = (),
 ) -> ReportTable:
-    """The human ratings of each responder's answers; `more` columns follow the responder."""
+    """The human ratings of each responder's answers."""
     fields: list[Field[MetricValue]] = [
         (Column("text", "responder", "responder"), lambda one: one.subset.partition("=")[2] or "unknown"),
-        *more,
         (Column("value", heading(what, "95 %"), ""), value_cell),
         *size_fields(lambda one: one, "answers"),
     ]
-    return build_table(title, fields, values, notes)
+    return build_table(title, fields, values, [])
+
+
+def _errors(report: JudgeReport) -> ReportTable:
+    """Errors as rows, the most frequent one first, and responders as columns (II-Bench, Figure 4)."""
+    columns: dict[Column, dict[str, Cell]] = {}
+    short = short_names(one.subset.partition("=")[2] or "unknown" for one in report.errors)
+    for one in report.errors:
+        name = one.subset.partition("=")[2] or "unknown"
+        column = Column("value", heading(short[name], f"n = {one.n:,.0f}"), name)
+        columns.setdefault(column, {})[one.metric] = value_cell(one)
+    for printed in filter(None, map(published_errors, report.benchmarks)):
+        column = Column("value", heading(printed.row, printed.table), f"{printed.row} ({printed.table})")
+        columns[column] = {error: Value(share) for error, share in printed.shares.items()}
+    errors = dict.fromkeys(error for cells in columns.values() for error in cells)
+    fields: list[Field[str]] = [
+        (Column("text", "error", "error"), str),
+        *((column, cells.get) for column, cells in columns.items()),
+    ]
+    rule = SEVERAL_ERRORS if report.several_errors else ONE_ERROR
+    return build_table("Errors that humans name, by responder", fields, errors, [rule], [SEEN])
 
 
 def _humans(humans: AnnotatorAgreement) -> ReportTable:
@@ -379,6 +395,7 @@ class JudgeReport(Struct, frozen=True):
     tested: int
     accepted: list[MetricValue]
     errors: list[MetricValue]
+    several_errors: bool
     versions: Mapping[str, str]
     benchmarks: tuple[str, ...]
     notes: list[str]
