@@ -8,7 +8,6 @@ from itertools import combinations, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.scoring.chosen import chosen_option
 from sightline.scoring.scorer import flag
 from sightline.scoring.similarity import (
     CONFUSED,
@@ -16,6 +15,7 @@ from sightline.scoring.similarity import (
     MOST_UNKNOWN_ANSWERS,
     SIMILAR,
     UNKNOWN,
+    chosen_text,
     unknown_words,
 )
 from sightline.scoring.text import normalised
@@ -686,5 +686,5 @@ def _normalised_answers(group: Group) -> list[str]:
 
 def _normalised_answer(outcome: Outcome) -> str:
     if outcome.options:
-        return chosen_option(outcome) or ""
+        return chosen_text(outcome) or ""
     return normalised(outcome.response if outcome.extracted is None else outcome.extracted)
