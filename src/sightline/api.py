@@ -230,9 +230,9 @@ def compare(
     from sightline.reporting.comparison import counts_table
 
     bases, others = ([one] if isinstance(one, _SINGLE) else list(one) for one in (base, other))
-    compared = compare_words(
+    (compared,) = compare_words(
         [_word(run) for run in bases],
-        [_word(run) for run in others],
+        [[_word(run) for run in others]],
         _store_of([*bases, *others], store),
         metrics=_names(metric),
         by=by,

@@ -14,6 +14,7 @@ import pytest
 
 import sightline
 from sightline.cli.main import main
+from sightline.metrics.significance import holm
 from sightline.store.store import Store
 from training.scenes.build import generate_codis, generate_contextual
 
@@ -90,10 +91,16 @@ def test_a_table_says_which_differences_are_significant_and_what_decides(runs: R
 def test_a_sentence_first_says_who_is_ahead_or_what_could_have_been_seen(runs: Runs, capsys: Capture) -> None:
     for words in (("1", "3"), ("3", "1")):
         assert runs.compare(*words) == 0
-        assert (
-            capsys.readouterr().out.splitlines()[1]
-            == "run 1 is ahead of run 3 by 30.0 points of acc_p (40 groups)"
-        )
+        out = capsys.readouterr().out
+        shown = " ".join(out.split())
+        sentence = "codis:default run 1 is ahead of run 3 by 30.0 points of acc_p (40 groups). Right in run "
+        assert shown.startswith(sentence)
+        changed = {
+            ("1", "3"): "Right in run 3 only: 0 of 80 answers and 0 of 40 groups; in run 1 only: 24 and 12",
+            ("3", "1"): "Right in run 1 only: 24 of 80 answers and 12 of 40 groups; in run 3 only: 0 and 0",
+        }
+        assert changed[words] in shown
+        assert len(out.splitlines()) <= 25
     assert runs.compare("1", "2", "--tests", "--json") == 0
     table, tests = _tables(capsys)
     seen = _rows(tests)["acc_p", "all"]["detectable value"]
@@ -101,6 +108,28 @@ def test_a_sentence_first_says_who_is_ahead_or_what_could_have_been_seen(runs: R
     assert table["lead"] == sentence
     assert runs.compare("1", "2", "--format", "markdown") == 0
     assert capsys.readouterr().out.splitlines()[2] == sentence
+
+
+def test_several_runs_are_rows_whose_p_values_are_corrected_together(runs: Runs, capsys: Capture) -> None:
+    pairs = []
+    for other in ("2", "3"):
+        assert runs.compare("1", other, "--tests", "--json") == 0
+        table, tests = _tables(capsys)
+        pairs += [
+            (one["metric"], one["second value"], one["difference low"], plain["p"])
+            for one, plain in zip(table["rows"], tests["rows"], strict=True)
+        ]
+    assert runs.compare("1", "2", "3", "--json") == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    rows = sorted(table["rows"], key=lambda one: one["second run"])
+    assert [(one["metric"], one["second value"], one["difference low"]) for one in rows] == [
+        one[:3] for one in pairs
+    ]
+    assert [one["holm"] for one in rows] == holm([p for *_, p in pairs])
+    assert runs.compare("1", "2", "3", "--fail-if", "acc_p: worse") == 5
+    assert "--fail-if run 3: acc_p" in capsys.readouterr().err
+    assert runs.compare("1", "2", "3", "--margin", "2") == 2
+    assert "--margin shows one comparison" in capsys.readouterr().err
 
 
 def test_all_tests_stand_in_a_second_table(runs: Runs, capsys: Capture) -> None:

@@ -15,17 +15,19 @@ from sightline.cli.options import (
     chart_request,
     note_shadowed_runs,
 )
+from sightline.errors import UserError
 from sightline.metrics.flips import LISTS
 from sightline.text import print_note
 
 if TYPE_CHECKING:
-    from sightline.metrics.significance import Comparison
+    from sightline.reporting.comparison import ComparedRuns
     from sightline.reporting.table import ReportTable
 
 EXAMPLE = """examples:
   sightline compare 3 4                        run 4 minus run 3, of ./sightline.db
   sightline compare 3 4 --by style --metric con --metric acc
   sightline compare base adapter               the same with the names of runs (--name)
+  sightline compare 3 4 5                      runs 4 and 5, each minus run 3: a row for each
   sightline compare 3 4,5,6                    runs 4, 5 and 6 (three seeds), each minus run 3, pooled
   sightline compare 4,5,6 7,8,9                run 7 minus 4, 8 minus 5 and 9 minus 6, pooled
   sightline compare 3 results/a                results folders, numbers and names of runs in any mixture
@@ -47,8 +49,10 @@ def register(parser: argparse.ArgumentParser) -> None:
     add(
         "other",
         type=_words,
+        nargs="+",
         metavar="RUN[,RUN...]",
-        help="number, name or results folder of the run that is compared with the base",
+        help="number, name or results folder of the run that is compared with the base; several with blanks"
+        " between them are rows, several with commas are pooled",
     )
     add(
         "--metric",
@@ -94,8 +98,10 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.evaluation.options import not_applicable, parse_difference_conditions
     from sightline.evaluation.reports import compare_words
 
+    if len(options.other) > 1:
+        _refuse_of_two(options)
     chart = chart_request(options)
-    words = dict.fromkeys([*options.base, *options.other])
+    words = dict.fromkeys([*options.base, *(word for other in options.other for word in other)])
     note_shadowed_runs([word for word in words if not is_stored(word, options.store)], options.store)
     compared = compare_words(
         options.base,
@@ -107,41 +113,67 @@ def execute(options: argparse.Namespace) -> int:
         margin=options.margin,
         all_tests=options.tests,
     )
-    comparison, rows, tests, verdicts, _ = compared
-    conditions = parse_difference_conditions(options.fail_if, rows, comparison.definitions, verdicts)
-    tables = compared.tables(all_tests=options.tests, full=options.format in ("csv", "json"))
+    conditions = [
+        parse_difference_conditions(options.fail_if, one.rows, one.comparison.definitions, one.verdicts)
+        for one in compared
+    ]
+    is_brief = options.format == "table" and not options.all
+    print_tables(_tables(compared, options), options.format, is_brief=is_brief)
     if chart is not None:
         from sightline.reporting.charts import draw_comparison
 
-        draw_comparison(comparison, rows, options.margin, chart)
-    changed = _with_changes(tables, comparison, options.list, options.format)
-    print_tables(changed, options.format, is_brief=not options.all)
-    if chart is not None:
+        draw_comparison(compared[0].comparison, compared[0].rows, options.margin, chart)
         print_note(f"plot: {chart.path}")
-    bounds, absent = comparison.undecided_bounds, not_applicable(comparison)
     met = [
-        line for condition in conditions for line in condition.met(rows, tests, bounds, not_applicable=absent)
+        f"{', '.join(one.comparison.sides[1].runs)}: {line}" if len(compared) > 1 else line
+        for one, of_comparison in zip(compared, conditions, strict=True)
+        for condition in of_comparison
+        for line in condition.met(
+            one.rows,
+            one.tests,
+            one.comparison.undecided_bounds,
+            not_applicable=not_applicable(one.comparison),
+        )
     ]
     print_conditions_met(met)
     return 5 if met else 0
 
 
-def _with_changes(
-    tables: Sequence[ReportTable], comparison: Comparison, listed: str | None, form: str
-) -> list[ReportTable]:
-    """The tables, then those of changed answers; CSV holds the differences, or with --list the answers."""
-    from sightline.reporting.comparison import answers_table, counts_table, listed_answers, sides_table
+def _refuse_of_two(options: argparse.Namespace) -> None:
+    """Refuse the options that show more of one pair than a row."""
+    for name in ("tests", "list", "margin", "plot"):
+        if getattr(options, name) not in (None, False):
+            raise UserError(f"--{name} shows one comparison", expected="two runs, or no --" + name)
 
-    def answers() -> ReportTable:
-        full = form in ("csv", "json")
-        return answers_table(comparison, listed_answers(comparison, listed), full=full)
 
-    if form == "csv":
-        return [answers()] if listed else [*tables]
-    found = [*tables, counts_table(comparison)]
-    if form == "json":
-        return [*found, sides_table(comparison), answers()]
-    return [*found, answers()] if listed else found
+def _tables(compared: Sequence[ComparedRuns], options: argparse.Namespace) -> list[ReportTable]:
+    """The tables, then those of changed answers; CSV holds the differences, or with --list the answers.
+
+    What a reader sees first has a sentence on changed answers instead of their table.
+    """
+    from sightline.reporting.comparison import (
+        answers_table,
+        comparison_table,
+        counts_table,
+        listed_answers,
+        sides_table,
+        with_changes,
+    )
+
+    full = options.format in ("csv", "json")
+    if len(compared) > 1:
+        return [comparison_table(compared, full=full)]
+    comparison = compared[0].comparison
+    tables = compared[0].tables(all_tests=options.tests, full=full)
+    listed = []
+    if options.list or options.format == "json":
+        listed = [answers_table(comparison, listed_answers(comparison, options.list), full=full)]
+    if options.format == "csv":
+        return listed or tables
+    if options.format == "table" and not options.all and not listed:
+        return [with_changes(tables[0], comparison), *tables[1:]]
+    sides = [sides_table(comparison)] if options.format == "json" else []
+    return [*tables, counts_table(comparison), *sides, *listed]
 
 
 def _words(text: str) -> list[str]:

@@ -324,12 +324,22 @@ RunName = int | Path
 
 
 def compare_runs(
-    store: Store | None, pairs: Sequence[tuple[RunName, RunName]], against: Sequence[str] = ()
+    store: Store | None,
+    pairs: Sequence[tuple[RunName, RunName]],
+    against: Sequence[str] = (),
+    judged: dict[RunName, JudgedRun] | None = None,
 ) -> Comparison:
-    """Compare runs pair by pair; `store` is None if there are only folders. Nothing is sent."""
+    """Compare runs pair by pair. Nothing is sent.
+
+    Args:
+        store: None if there are only folders.
+        judged: The runs that were judged for another comparison; those of this one are added.
+    """
     _check_distinct(store, pairs)
-    names = dict.fromkeys(name for pair in pairs for name in pair)
-    runs = {name: judged_run(store, name) for name in names}
+    runs = {} if judged is None else judged
+    for name in (name for pair in pairs for name in pair):
+        if name not in runs:
+            runs[name] = judged_run(store, name)
     comparison = compare([(runs[base], runs[other]) for base, other in pairs])
     if not against:
         return comparison

@@ -12,24 +12,22 @@ from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.compare import RunName, compare_runs, margin_verdicts, significance_of
-from sightline.evaluation.folder import is_stored, is_sweep, read_result, read_sweep
+from sightline.evaluation.folder import JudgedRun, is_stored, is_sweep, read_result, read_sweep
 from sightline.evaluation.human_rows import human_rows
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run, latest_finished_run, name_or_number, read_stored_run
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.files import refuse_overwriting
 from sightline.formats.jsonl import ANSWERS, export
-from sightline.metrics.significance import Comparison, MarginVerdict, MetricSubset, Significance
+from sightline.metrics.significance import Comparison, corrected_together
 from sightline.reporting.comparison import (
+    ComparedRuns,
     check_label,
     check_rows,
     compared_metrics,
-    comparison_table,
     humans_tables,
-    margin_table,
     over_models,
     rows_of,
-    tests_table,
 )
 from sightline.reporting.notes import ResultPoint, options_text, result_points
 from sightline.reporting.pivot import pivot as pivot_tables
@@ -157,27 +155,9 @@ def _with_rows(result: Result, against: Sequence[str]) -> Result:
 # -- The comparison of runs
 
 
-class ComparedRuns(NamedTuple):
-    """A comparison, the differences that are shown, and their tests; `verdicts` None without a margin."""
-
-    comparison: Comparison
-    rows: Sequence[MetricValue]
-    tests: Mapping[MetricSubset, Significance]
-    verdicts: Mapping[MetricSubset, MarginVerdict] | None
-    margin: float
-
-    def tables(self, *, all_tests: bool = False, full: bool = False) -> list[ReportTable]:
-        tables = [comparison_table(self.comparison, self.rows, self.tests, full=full)]
-        if all_tests:
-            tables.append(tests_table(self.comparison, self.rows, self.tests))
-        if self.verdicts is not None:
-            tables.append(margin_table(self.comparison, self.rows, self.verdicts, self.margin))
-        return tables
-
-
 def compare_words(
     base: Sequence[str],
-    other: Sequence[str],
+    others: Sequence[Sequence[str]],
     url: str,
     *,
     metrics: Sequence[str] = (),
@@ -185,23 +165,43 @@ def compare_words(
     against: Sequence[str] = (),
     margin: float | None = None,
     all_tests: bool = True,
-) -> ComparedRuns:
-    """Compare runs and results folders: each other one with its base, or all with one base."""
-    if not base or len(base) not in (1, len(other)):
-        raise UserError(
-            f"compare: {len(base)} base runs and {len(other)} compared runs",
-            expected="one base run, or the same number of both",
+) -> list[ComparedRuns]:
+    """Compare runs and results folders with a base; the p-values are corrected for all rows together.
+
+    Args:
+        others: What is compared with the base. Of several runs that are compared together, each is compared
+            with its own base run, or all with the only one.
+    """
+    for other in others:
+        if not base or len(base) not in (1, len(other)):
+            raise UserError(
+                f"compare: {len(base)} base runs and {len(other)} compared runs",
+                expected="one base run, or the same number of both",
+            )
+    words = [*base, *(word for other in others for word in other)]
+    found: list[tuple[Comparison, Sequence[MetricValue]]] = []
+    with opened_runs(words, url) as (runs, store):
+        judged: dict[RunName, JudgedRun] = {}
+        rest = iter(runs[len(base) :])
+        for other in others:
+            bases = runs[: len(base)] if len(base) > 1 else runs[:1] * len(other)
+            comparison = compare_runs(store, [(one, next(rest)) for one in bases], against, judged)
+            shown = compared_metrics(metrics, comparison, by)
+            check_label(by, [comparison])
+            rows = rows_of(comparison, shown, by)
+            check_rows(metrics, rows, comparison)
+            found.append((comparison, rows))
+    tests = [significance_of(comparison, rows, asides=all_tests) for comparison, rows in found]
+    return [
+        ComparedRuns(
+            comparison,
+            rows,
+            corrected,
+            None if margin is None else margin_verdicts(comparison, rows, margin),
+            margin or 0.0,
         )
-    with opened_runs([*base, *other], url) as (runs, store):
-        bases = runs[: len(base)] if len(base) > 1 else runs[:1] * len(other)
-        comparison = compare_runs(store, list(zip(bases, runs[len(base) :], strict=True)), against)
-    shown = compared_metrics(metrics, comparison, by)
-    check_label(by, [comparison])
-    rows = rows_of(comparison, shown, by)
-    check_rows(metrics, rows, comparison)
-    verdicts = None if margin is None else margin_verdicts(comparison, rows, margin)
-    tests = significance_of(comparison, rows, asides=all_tests)
-    return ComparedRuns(comparison, rows, tests, verdicts, margin or 0.0)
+        for (comparison, rows), corrected in zip(found, corrected_together(tests), strict=True)
+    ]
 
 
 # -- Answers in the formats of other tools

@@ -104,6 +104,21 @@ def significance(rows: Sequence[PairedValues], *, seed: int = 0, asides: bool = 
     ]
 
 
+def corrected_together(
+    tables: Sequence[Mapping[MetricSubset, Significance]],
+) -> list[dict[MetricSubset, Significance]]:
+    """Correct the p-values of several tables for the number of all their rows."""
+    plain = [one.p for table in tables for one in table.values()]
+    both = zip(holm(plain), benjamini_hochberg(plain), strict=True)
+    return [
+        {
+            name: replace(one, holm=strict, benjamini_hochberg=mild)
+            for (name, one), (strict, mild) in zip(table.items(), both, strict=False)
+        }
+        for table in tables
+    ]
+
+
 def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int = 0) -> FlipTest:
     """The p-value of a mean difference by a cluster sign-flip permutation test.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from statistics import stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -119,69 +119,140 @@ def check_rows(metrics: Sequence[str], rows: Sequence[MetricValue], comparison: 
             )
 
 
-def comparison_table(
-    comparison: Comparison,
-    rows: Sequence[MetricValue],
-    significances: Mapping[MetricSubset, Significance],
-    *,
-    full: bool = False,
-) -> ReportTable:
-    """A table of differences with the values of both runs and the p-values."""
-    base, other = comparison.sides
-    bounds = comparison.undecided_bounds
+class ComparedRuns(NamedTuple):
+    """A comparison, the differences that are shown, and their tests; `verdicts` None without a margin."""
 
-    def if_decided(change: MetricValue) -> Cell:
+    comparison: Comparison
+    rows: Sequence[MetricValue]
+    tests: Mapping[MetricSubset, Significance]
+    verdicts: Mapping[MetricSubset, MarginVerdict] | None
+    margin: float
+
+    def tables(self, *, all_tests: bool = False, full: bool = False) -> list[ReportTable]:
+        tables = [comparison_table([self], full=full)]
+        if all_tests:
+            tables.append(tests_table(self.comparison, self.rows, self.tests))
+        if self.verdicts is not None:
+            tables.append(margin_table(self.comparison, self.rows, self.verdicts, self.margin))
+        return tables
+
+    @property
+    def lead(self) -> str:
+        """What the first difference shows, in a sentence; '' without a test."""
+        if not self.rows:
+            return ""
+        first, sides = self.rows[0], self.comparison.sides
+        where = (first.metric, first.subset)
+        names = (", ".join(sides[0].runs), ", ".join(sides[1].runs))
+        better = self.comparison.definitions[first.metric].better
+        return verdict(
+            first, self.tests.get(where), better, names, self.comparison.undecided_bounds.get(where)
+        )
+
+
+class _Row(NamedTuple):
+    """A difference of one of the comparisons of a table."""
+
+    of: ComparedRuns
+    change: MetricValue
+
+    @property
+    def test(self) -> Significance | None:
+        return self.of.tests.get((self.change.metric, self.change.subset))
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
         """The lowest and highest difference that undecided verdicts allow."""
-        found = bounds.get((change.metric, change.subset))
-        return None if found is None else Value(change.value, *found, unit=change.unit)
+        return self.of.comparison.undecided_bounds.get((self.change.metric, self.change.subset))
 
-    metric, subset = _PLACE
-    is_whole = all(row.subset == "all" for row in rows)
-    fields: list[Field[MetricValue]] = [
-        metric,
-        (replace(subset[0], aside=is_whole), subset[1]),
-        (Column("value", _head(base), "first"), partial(value_at, comparison.base)),
-        (Column("value", _head(other), "second"), partial(value_at, comparison.other)),
-        (Column("value", "difference\n95 %", "difference"), value_cell),
-        (Column("count", "groups", "groups"), n_cell),
-        (Column("count", "clusters", "clusters", aside=True), clusters_cell),
-        _p_value_field(significances, "p\nHolm", "holm"),
+
+def comparison_table(compared: Sequence[ComparedRuns], *, full: bool = False) -> ReportTable:
+    """A table of differences with the values of both runs and the p-values.
+
+    With several comparisons with one base, each place has a row for each of them.
+    """
+    comparisons = [one.comparison for one in compared]
+    base, other = comparisons[0].sides
+    rows = [_Row(one, change) for one in compared for change in one.rows]
+    places = list(dict.fromkeys((row.change.metric, row.change.subset) for row in rows))
+    rows.sort(key=lambda row: places.index((row.change.metric, row.change.subset)))
+    changes = [row.change for row in rows]
+    definitions = {name: of for one in comparisons for name, of in one.definitions.items()}
+
+    def if_decided(row: _Row) -> Cell:
+        return row.bounds and Value(row.change.value, *row.bounds, unit=row.change.unit)
+
+    def of(comparison: Comparison) -> str:
+        """Whose note it is, where several runs are compared with the base."""
+        return f"{', '.join(comparison.sides[1].runs)}: " if len(compared) > 1 else ""
+
+    is_whole = all(subset == "all" for _, subset in places)
+    second = _head(other) if len(compared) == 1 else "value\n95 %"
+    fields: list[Field[_Row]] = [
+        (Column("text", "metric", "metric"), lambda row: row.change.metric),
+        (Column("text", "subset", "subset", aside=is_whole), lambda row: row.change.subset),
+        (Column("value", _head(base), "first"), lambda row: value_at(row.of.comparison.base, row.change)),
+        (Column("value", second, "second"), lambda row: value_at(row.of.comparison.other, row.change)),
+        (Column("value", "difference\n95 %", "difference"), lambda row: value_cell(row.change)),
+        (Column("count", "groups", "groups"), lambda row: n_cell(row.change)),
+        (Column("count", "clusters", "clusters", aside=True), lambda row: clusters_cell(row.change)),
+        (Column("p_value", "p\nHolm", "holm"), lambda row: PValue(row.test.holm if row.test else None)),
     ]
-    published, figures = _published(comparison, rows)
-    tests = len(significances)
+    published, figures = _published(comparisons[0], changes)
+    tests = sum(len(one.tests) for one in compared)
     notes = [
-        f"difference: {', '.join(other.runs)} minus {', '.join(base.runs)}",
-        *comparison_notes(comparison),
-        *disagreements(rows, significances),
-        *null_notes(rows),
+        *_differences_note(comparisons),
+        *dict.fromkeys(f"{of(one)}{note}" for one in comparisons for note in _differing_options(one)),
+        *dict.fromkeys(note for one in comparisons for note in pairing_notes(one)),
+        *(f"{of(one.comparison)}{note}" for one in compared for note in disagreements(one.rows, one.tests)),
+        *null_notes(changes),
         *published_notes(figures),
     ]
     legend = [
-        *definition_notes((row.metric for row in rows), comparison.definitions),
+        *definition_notes((metric for metric, _ in places), definitions),
         NOTE,
         CHANGE,
-        *interval_notes(rows),
+        *dict.fromkeys(note for one in comparisons for note in _not_compared(one.not_compared)),
+        *interval_notes(changes),
         *([DECIDES.format("one row" if tests == 1 else f"{tests} rows")] if tests else []),
-        *drawn_notes(rows, significances),
+        *dict.fromkeys(note for one in compared for note in drawn_notes(one.rows, one.tests)),
     ]
-    if comparison.each:
-        fields.append((Column("text", "of each", "each"), partial(each_pair, comparison)))
-        legend.append(TOGETHER.format(f"{len(comparison.runs)} pairs of runs"))
-    found = [bounds.get((row.metric, row.subset)) for row in rows]
-    if any(one and one[0] != one[1] for one in found):
+    if any(one.each for one in comparisons):
+        fields.append(
+            (Column("text", "of each", "each"), lambda row: each_pair(row.of.comparison, row.change))
+        )
+        legend.append(TOGETHER.format(f"{max(len(one.runs) for one in comparisons)} pairs of runs"))
+    if any(row.bounds and row.bounds[0] != row.bounds[1] for row in rows):
         fields.insert(5, (Column("value", "if undecided\nwere decided", "if_decided"), if_decided))
         legend.append(IF_DECIDED)
-    fields += published
-    for key, side in (("first run", base), ("second run", other)) if full else ():
+    if len(compared) > 1:
+        fields.insert(2, (Column("text", "run", "run"), lambda row: _name(row.of.comparison.sides[1])))
+    fields += [(column, _of_change(cell)) for column, cell in published]
+    for side, key in enumerate(("first run", "second run") if full else ()):
         fields.append((Column("text", key, key), partial(_run_names, side)))
-    made = build_table(comparison.task, fields, rows, notes, legend)
-    if not rows:
-        return made
-    first = rows[0]
-    where = (first.metric, first.subset)
-    names = (", ".join(base.runs), ", ".join(other.runs))
-    better = comparison.definitions[first.metric].better
-    return replace(made, lead=verdict(first, significances.get(where), better, names, bounds.get(where)))
+    titles = dict.fromkeys(one.task for one in comparisons)
+    made = build_table(" and ".join(titles), fields, rows, notes, legend)
+    return replace(made, lead=". ".join(filter(None, (one.lead for one in compared))))
+
+
+def _of_change(cell: Callable[[MetricValue], Cell]) -> Callable[[_Row], Cell]:
+    return lambda row: cell(row.change)
+
+
+def _run_names(side: int, row: _Row) -> str:
+    return ", ".join(row.of.comparison.sides[side].runs)
+
+
+def _differences_note(comparisons: Sequence[Comparison]) -> list[str]:
+    if len(comparisons) > 1:
+        return [f"difference: the value minus that of {', '.join(comparisons[0].sides[0].runs)}"]
+    base, other = comparisons[0].sides
+    return [f"difference: {', '.join(other.runs)} minus {', '.join(base.runs)}"]
+
+
+def _name(side: ComparedSide) -> str:
+    """The runs of a side in a cell, with their model unless the user named them."""
+    return " ".join(_head(side).split("\n"))
 
 
 def verdict(
@@ -225,10 +296,6 @@ _PLACE: list[Field[MetricValue]] = [
 """The columns of the place of a difference."""
 
 
-def _run_names(side: ComparedSide, _: MetricValue) -> str:
-    return ", ".join(side.runs)
-
-
 def _head(side: ComparedSide) -> str:
     """The names of the runs; below them the model, unless the user named them."""
     names = [name.removeprefix("run ") for name in side.runs]
@@ -264,7 +331,11 @@ def _published(
 
 def comparison_notes(comparison: Comparison) -> list[str]:
     """What limits a comparison: options that differ, what the runs do not share, what their answers lack."""
-    return [*_differing_options(comparison), *pairing_notes(comparison)]
+    return [
+        *_differing_options(comparison),
+        *pairing_notes(comparison),
+        *_not_compared(comparison.not_compared),
+    ]
 
 
 def pairing_notes(comparison: Comparison) -> list[str]:
@@ -308,7 +379,7 @@ def pairing_notes(comparison: Comparison) -> list[str]:
             f"the two runs saw {counted(len(comparison.image_sizes), 'image')} in other sizes,"
             f" first {path}: {first}, then {second} pixels"
         )
-    return [*notes, *_not_compared(comparison.not_compared)]
+    return notes
 
 
 def tests_table(
@@ -409,6 +480,26 @@ SHORT = 60
 """The characters of a response that a table shows; CSV and JSON hold all."""
 
 
+def with_changes(table: ReportTable, comparison: Comparison) -> ReportTable:
+    """The table with a sentence on the changed answers, which says what `counts_table` shows."""
+    counts = count_changes(comparison.answers)
+    base, other = (", ".join(side.runs) for side in comparison.sides)
+    gained = " and ".join(f"{one.gained:,} of {one.scored:,} {one.unit}" for one in counts if one.scored)
+    lost = " and ".join(f"{one.lost:,}" for one in counts if one.scored)
+    sentence = f"Right in {other} only: {gained}; in {base} only: {lost}" if gained else ""
+    lead = ". ".join(filter(None, (table.lead, sentence)))
+    return replace(table, lead=lead, notes=(*table.notes, *_counts_notes(counts)))
+
+
+def _counts_notes(counts: Sequence[ChangeCounts]) -> list[str]:
+    total = counts[0].compared + counts[0].unanswered
+    unscored = total - counts[0].scored
+    return [
+        *([f"{unscored:,} answers have no reference in a run: they are not scored"] if unscored else []),
+        *([] if total else [NOTHING_SHARED]),
+    ]
+
+
 def counts_table(comparison: Comparison) -> ReportTable:
     counts = count_changes(comparison.answers)
     fields: list[Field[ChangeCounts]] = [
@@ -423,11 +514,8 @@ def counts_table(comparison: Comparison) -> ReportTable:
         (Column("count", "of these\nidentical", "identical"), lambda one: one.identical),
         (Column("count", "of", "compared"), lambda one: one.compared),
     ]
-    notes = _totals(counts)
+    notes = [*_totals(counts), *_counts_notes(counts)]
     total = counts[0].compared + counts[0].unanswered
-    if unscored := total - counts[0].scored:
-        notes.append(f"{unscored:,} answers have no reference in a run: they are not scored")
-    notes += [] if total else [NOTHING_SHARED]
     legend = [COUNTED, *([GROUPS] if len(counts) > 1 else []), *([HOW_TO_LIST] if total else [])]
     return build_table(f"{comparison.task}, changed answers", fields, counts, notes, legend)
 
@@ -523,18 +611,16 @@ def compared_metrics(names: Sequence[str], comparison: Comparison, by: str | Non
 # -- Rows of a comparison whose confidence interval and p-value disagree about 0, and why they may
 
 ONLY_P = (
-    "significant, although the 95 % CI of the difference contains 0. p tests whether both runs can be"
-    " exchanged within a cluster: too many clusters changed in one direction for that. The CI is that of the"
-    " mean difference: it also allows for a rare, large change in the other direction, which these groups do"
-    " not show"
+    "significant, although the 95 % CI of the difference contains 0: too many clusters changed in one"
+    " direction for chance. The CI also allows for a rare, large change in the other direction"
 )
 ONLY_CORRECTED = (
     "not significant, although the 95 % CI of the difference does not contain 0: p is corrected for the"
     " number of rows of the table, the CI is not"
 )
 ONLY_INTERVAL = (
-    "not significant, although the 95 % CI of the difference does not contain 0: the CI is an approximation"
-    " from the variance between clusters, p is that of a permutation test. p decides"
+    "not significant, although the 95 % CI of the difference does not contain 0: the CI is an approximation;"
+    " p, of a permutation test, decides"
 )
 
 _MOST = 4

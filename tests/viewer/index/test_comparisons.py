@@ -46,11 +46,11 @@ def test_the_tests_are_those_of_the_table_of_the_command(index: OutcomeIndex, st
     found = {
         (one.difference.metric, one.difference.subset): one.test for one in compared(index).summary.metrics
     }
-    printed = compare_words(["1"], ["2"], store_url, all_tests=False)
+    (printed,) = compare_words(["1"], [["2"]], store_url, all_tests=False)
     assert compared(index).summary.leading == [row.metric for row in printed.rows]
     assert {place: found[place] for place in printed.tests} == printed.tests
     leading = printed.rows[0].metric
-    by_label = compare_words(["1"], ["2"], store_url, metrics=[leading], by="colour", all_tests=False)
+    (by_label,) = compare_words(["1"], [["2"]], store_url, metrics=[leading], by="colour", all_tests=False)
     below = {place: test for place, test in by_label.tests.items() if place[1] != "all"}
     assert below
     assert {place: found[place] for place in below} == below
