@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections import Counter
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from sightline.cli.main import main
 from sightline.models.embedder import Embedder, embedder
 from sightline.scoring.similarity import THRESHOLD
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
@@ -43,6 +45,7 @@ Values = Mapping[str, float]
 class Example(Struct, frozen=True):
     """A model's answers in a figure, the values printed, and the same from both forms of the answers."""
 
+    truth: str
     task: Task
     figure: int
     case: int
@@ -88,7 +91,7 @@ def examples(shared: Path) -> list[Example]:
                 recomputed(model, row["answers"], case["ground_truth"], task, form)
                 for form in (post_process, post_process_as_printed)
             ]
-            place = (task, case["figure"], case["case"], row["model"], row["answers"])
+            place = (case["ground_truth"], task, case["figure"], case["case"], row["model"], row["answers"])
             found.append(Example(*place, row["printed"], *values))
     return found
 
@@ -187,6 +190,30 @@ def test_the_notes_count_the_values_that_they_explain(examples: list[Example], p
     }
     assert told == used
     assert f"Notes on the {used.total()} values that do not agree" in page
+
+
+@pytest.mark.parametrize("task", TASKS.values())
+def test_the_file_of_groups_has_the_printed_values_of_each_example(
+    examples: list[Example], task: Task, tmp_path: Path
+) -> None:
+    of_task = [example for example in examples if example.task == task]
+    answers = tmp_path / "answers.jsonl"
+    lines = [
+        {"group": f"{place}", "variant": f"R{number}", "response": answer, "references": [example.truth]}
+        for place, example in enumerate(of_task)
+        for number, answer in enumerate(example.answers)
+    ]
+    answers.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    out = tmp_path / "out"
+    assert main(["score", f"mmr3:{task}", str(answers), "--out", str(out), "--quiet"]) == 0
+    with (out / "groups.csv").open(newline="") as file:
+        rows = {row["sample"]: row for row in csv.DictReader(file)}
+    assert len(rows) == len(of_task)
+    for place, example in enumerate(of_task):
+        for metric in METRICS:
+            value = float(rows[f"{place}"][metric.lower()])
+            assert value == pytest.approx(example.ours[metric], abs=0.01), (example, metric)
+            assert not example.agrees(metric) or abs(value - example.printed[metric]) <= AGREES + 0.01
 
 
 def check_cell(example: Example, metric: str, cell: str) -> None:

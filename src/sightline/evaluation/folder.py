@@ -51,11 +51,16 @@ from sightline.formats.jsonl import (
     verdict_line,
     written_files,
 )
+from sightline.formats.tables import csv_bytes
+from sightline.metrics.tally import group_values
 from sightline.text import decode_json
-from sightline.types import Case, Group, GroupKey, Outcome, Result, Verdict
+from sightline.types import Case, Group, GroupKey, Metric, Outcome, Result, Verdict
+
+GROUPS = "groups.csv"
+"""The leading metrics of each group with several answers; there is no file without such a group."""
 
 FILES = frozenset({ANSWERS, VERDICTS, METRICS, REPORT})
-"""The files of every results folder; other files come from the released formats of benchmarks."""
+"""The files of every results folder; others are GROUPS and the released formats of benchmarks."""
 
 
 class Lines(NamedTuple):
@@ -72,6 +77,12 @@ def lines_of(judged: JudgedGroup) -> Lines:
     )
 
 
+def group_metrics(benchmark: Benchmark, options: Mapping[str, Any]) -> list[Metric]:
+    """The leading metrics that a group alone has a value of."""
+    metrics = benchmark.metrics(options)
+    return [one for one in metrics if one.name in benchmark.leading_metrics and one.labels != "varying"]
+
+
 class ResultsFolder:
     """Writes a results folder while groups are judged: its files are those of one run, or it is refused.
 
@@ -79,9 +90,11 @@ class ResultsFolder:
     removed, the files get their places, and the new metrics.json comes last.
     """
 
-    def __init__(self, path: str | None) -> None:
-        """`path` None writes nothing."""
+    def __init__(self, path: str | None, metrics: Sequence[Metric] = ()) -> None:
+        """`path` None writes nothing; `metrics` are those of each group."""
         self._path = Path(path) if path else None
+        self._metrics = metrics
+        self._groups: AtomicFile | None = None
         self._stack = ExitStack()
         self._growing = ExitStack()
 
@@ -120,6 +133,16 @@ class ResultsFolder:
             with self._draft_errors():
                 self._answers.write(lines.answers)
                 self._verdicts.write(lines.verdicts)
+                if self._metrics and len(judged.group) > 1 and judged.group.sent:
+                    self._write_group(judged.group)
+
+    def _write_group(self, group: Group) -> None:
+        if self._groups is None:
+            self._groups = self._growing.enter_context(AtomicFile(self._drafts / GROUPS))
+            names = [metric.name for metric in self._metrics]
+            self._groups.write(csv_bytes([["sample", "draw", "variant", "answers", *names]]))
+        values = ("" if value is None else repr(value) for value in group_values(group, self._metrics))
+        self._groups.write(csv_bytes([[group.id, str(group.draw), group.pooled, str(len(group)), *values]]))
 
     def finish(self, result: Result, benchmark: Benchmark, *, report: str, data: Path | None) -> None:
         """Write the files that need the complete result, then put all files in their places."""
@@ -154,16 +177,12 @@ class ResultsFolder:
         assert self._path is not None
         unfinished = self._path / UNFINISHED
         write_atomically(unfinished, [metrics, b"\n"])
-        for name in _earlier_files(self._path).difference(files):
+        for name in written_files(self._path).keys() - files:
             (self._path / name).unlink(missing_ok=True)
         (self._path / METRICS).unlink(missing_ok=True)
         for name in files:
             (self._drafts / name).replace(self._path / name)
         unfinished.replace(self._path / METRICS)
-
-
-def _earlier_files(folder: Path) -> set[str]:
-    return written_files(folder).keys() - FILES
 
 
 # -- Reading the results of earlier evaluations from their folders
@@ -469,7 +488,7 @@ def refuse_other_run(out: Path, description: EvaluationDescription, scored: Path
     recorded = next((out / name for name in (UNFINISHED, METRICS) if name in present), None)
     if recorded is None:
         # `export_formats` imports all benchmarks, so it is called only if there may be a file to name.
-        if replaced := present & {*FILES, *(one.file for one in export_formats().values())}:
+        if replaced := present & {*FILES, GROUPS, *(one.file for one in export_formats().values())}:
             names = ", ".join(sorted(replaced))
             raise UserError(f"holds {names}, but no {METRICS} of a run", file=out, expected=REMEDY)
         return

@@ -15,7 +15,7 @@ import sightline
 from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts, token_limit
 from sightline.errors import UserError, hide_secrets
-from sightline.evaluation.folder import ResultsFolder
+from sightline.evaluation.folder import ResultsFolder, group_metrics
 from sightline.evaluation.judges import (
     HumanJudge,
     Judge,
@@ -92,7 +92,8 @@ async def judge_and_write(
             measures = answer_measures(
                 task.benchmark, task.options.benchmark, *prepared.measures, store, show_progress=show_progress
             )
-        with ResultsFolder(spec.out) as folder:
+        metrics = group_metrics(task.benchmark, task.options.benchmark)
+        with ResultsFolder(spec.out, metrics) as folder:
             counted = aggregate(
                 description,
                 replace(collected, probes=lambda: until_set(collected.probes(), stop)),

@@ -58,6 +58,16 @@ def tally(groups: Iterable[Group], metrics: Sequence[Metric]) -> list[MetricValu
     return found.values()
 
 
+def group_values(group: Group, metrics: Iterable[Metric]) -> list[float | None]:
+    """Each metric of one group alone, in its unit; None where the group has no unit of it."""
+    values: list[float | None] = []
+    for metric in metrics:
+        terms = [term for term in metric.terms(group) if term.overall]
+        n = sum(term.count for term in terms)
+        values.append(SCALES[metric.unit] * sum(term.sum for term in terms) / n if n else None)
+    return values
+
+
 class Tally:
     """The terms of each metric over a stream of groups, and what is known of the groups (see `tally`)."""
 

@@ -12,13 +12,16 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.registry import is_benchmark
 from sightline.errors import UserError
+from sightline.evaluation.folder import group_metrics, group_of_lines
 from sightline.evaluation.runs import RunLine, StoredRun, read_stored_run
 from sightline.evaluation.spec import RunOptions, declared_options
 from sightline.formats.jsonl import answer_line
 from sightline.metrics.flips import pair_groups, probe_pairs
+from sightline.metrics.tally import group_values
 from sightline.reporting.notes import NESTED, option_text
 from sightline.scoring.scorer import Explanation, explanations
 from sightline.text import counted
@@ -110,6 +113,7 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "section": "Runs",
             "run": summary.line,
             "group": group_view(detail, shown_images(viewer, summary.run), _explained(run, detail)),
+            "values": _values(run, detail),
             "previous": next(iter(previous), None),
             "next": next(iter(following), None),
             "others": _in_other_runs(viewer, summary, detail),
@@ -126,14 +130,31 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
     )
 
 
+def _values(run: StoredRun, detail: GroupDetail) -> list[tuple[str, float | None]]:
+    """The leading metrics of a group with several answers, as groups.csv has them."""
+    description, row = run.description, detail.row
+    if len(detail.outcomes) == 1 or not is_benchmark(description.benchmark):
+        return []
+    benchmark = find_benchmark(description.benchmark)
+    metrics = group_metrics(benchmark, _options_of(run, benchmark))
+    key = (row.sample, row.draw, row.pooled)
+    group = group_of_lines(benchmark, key, detail.outcomes, detail.verdicts, description.decide)
+    names = [metric.name for metric in metrics]
+    return list(zip(names, group_values(group, metrics), strict=True)) if group.sent else []
+
+
+def _options_of(run: StoredRun, benchmark: Benchmark) -> dict[str, Any]:
+    chosen = {name: option.default for name, option in benchmark.options.items()}
+    return {**chosen, **run.description.benchmark_options}
+
+
 def _explained(run: StoredRun, detail: GroupDetail) -> list[Explanation]:
     """Explain the verdicts of the rules; those of other judges stand on the page with their replies."""
     description = run.description
     if not is_benchmark(description.benchmark):
         return []  # its plugin is not loaded
     benchmark = find_benchmark(description.benchmark)
-    chosen = {name: option.default for name, option in benchmark.options.items()}
-    scorers = benchmark.scorers({**chosen, **description.benchmark_options})
+    scorers = benchmark.scorers(_options_of(run, benchmark))
     group = _group(detail.row, detail.outcomes)
     return explanations(group, benchmark.cases(group), scorers, detail.verdicts)
 
