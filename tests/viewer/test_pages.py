@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from tests.viewer.conftest import ACCESS, HOST, TOKEN
 
 from sightline.cli.main import main
+from sightline.evaluation.reports import compare_words
 from sightline.evaluation.result import recompute
 from sightline.store.store import Store
 from sightline.viewer.access import AccessControl
@@ -381,3 +382,28 @@ def test_own_labels_have_a_section_whose_values_open_their_groups(tmp_path: Path
         assert [name for _, name in links] == ["A &amp; B", "rest"] * 2
         for (address, _), groups in zip(links, (2, 3, 2, 3), strict=True):
             assert f"{groups} of 5 groups" in shown(client, unescape(address))
+
+
+def test_a_comparison_of_several_runs_has_a_row_for_each_with_p_values_corrected_together(
+    codis: Path, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "store.db")
+    words = ["run", "codis", "--model", "baseline/chance", "--data", str(codis), "--store", file, "--quiet"]
+    for seed in range(3):
+        assert main([*words, "--seed", str(seed)]) == 0
+    with closing(Store.open(file, create=False)) as store:
+        browser = TestClient(AccessControl(create_app(store), ACCESS), base_url=HOST, follow_redirects=False)
+        assert browser.get("/", params={"token": TOKEN}).status_code == 200
+        for run in (1, 2, 3):
+            shown(browser, f"/runs/{run}")
+        address = "/compare?run=1&run=2&run=3"
+        for _ in range(200):
+            page = shown(browser, address)
+            if "load the page again" not in page:
+                break
+            time.sleep(0.1)
+    table = page.partition("acc_p of each run, minus A</h2>")[2].partition("</tbody>")[0]
+    rows = re.findall(r"with=(\d)&.*?>([^<>]*)</td></tr>", table)
+    (one, other) = compare_words(["1"], [["2"], ["3"]], file, metrics=["acc_p"])
+    expected = [f"{tested.tests['acc_p', 'all'].holm:.3f}" for tested in (one, other)]
+    assert rows == list(zip(("2", "3"), expected, strict=True))

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sightline.viewer.addresses import number_of, read_number, read_word
-from sightline.viewer.comparison_view import changed_group_view, comparison_view
+from sightline.viewer.comparison_view import changed_group_view, comparison_view, table_of_runs
 from sightline.viewer.index_types import ChangeList, RunComparison, RunSummary
-from sightline.viewer.viewer import Viewer, names_of_two, progress_page, shown_images, waiting_page
+from sightline.viewer.viewer import Viewer, names_of_two, progress_page, run_name, shown_images, waiting_page
 
 PAGE = 10
 """The groups of a page; each shows the responses of both runs."""
@@ -71,7 +71,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
             "a": base.line,
             "names": names,
             "b": other.line,
-            "others": [one.line for one in others],
+            **_of_runs(viewer, base, others, other, view.metric),
             "view": view,
             "changes": [(name, words, comparison.lists[name]) for name, words in CHANGE_WORDS.items()],
             "among": [(name, words, comparison.lists[name]) for name, words in AMONG_WORDS.items()],
@@ -85,6 +85,33 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
             "swapped": f"/compare?run={other.run}&run={base.run}",
         },
     )
+
+
+def _of_runs(
+    viewer: Viewer, base: RunSummary, others: Sequence[RunSummary], shown: RunSummary, metric: str
+) -> dict[str, object]:
+    """The table that compares each run with the first one, and what it lacks."""
+    found: dict[str, RunComparison] = {}
+    notes = []
+    for one in others:
+        name = f"{one.run}: {run_name(one.line)}"
+        state = viewer.builds.compared(base.run, one.run)
+        compared = viewer.index.comparison(base.run, one.run)
+        if compared is not None:
+            found[name] = compared.summary
+        else:
+            reason = state.error or "is being compared; load the page again"
+            notes.append(f"{name}: {reason}")
+    links = {
+        f"{one.run}: {run_name(one.line)}": _address(base, others, {"with": one.run, "metric": metric})
+        for one in others
+    }
+    return {
+        "of_runs": table_of_runs(found, metric),
+        "run_links": links,
+        "shown_run": f"{shown.run}: {run_name(shown.line)}",
+        "run_notes": notes,
+    }
 
 
 def _choice(viewer: Viewer, chosen: Sequence[RunSummary], refusal: str = "") -> Response:

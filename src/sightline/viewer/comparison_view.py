@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.metrics.flips import Change, ChangeCounts
+from sightline.metrics.significance import holm
 from sightline.reporting.comparison import verdict
 from sightline.reporting.notes import label_of
 from sightline.reporting.table import LEAST_P_VALUE
@@ -44,12 +46,13 @@ class DifferenceRow(Struct, frozen=True):
 
 
 class DifferenceTable(Struct, frozen=True):
-    """Differences of one metric under each value of a label, on one scale."""
+    """Differences of one metric under each value of a label, or of each run, on one scale."""
 
     title: str
     head: str
     rows: tuple[DifferenceRow, ...]
     scale: Scale
+    of_runs: bool = False
 
     @property
     def has_changes(self) -> bool:
@@ -157,6 +160,29 @@ def comparison_view(
         tuple(lists),
         metric,
     )
+
+
+def table_of_runs(compared: Mapping[str, RunComparison], metric: str) -> DifferenceTable | None:
+    """A row for each run, by its name, that is compared with one base; None for a single one.
+
+    The p-values are corrected for the rows of the table.
+    """
+    found = {
+        name: (one, comparison.counts[-1])
+        for name, comparison in compared.items()
+        for one in comparison.metrics
+        if (one.difference.metric, one.difference.subset) == (metric, "all")
+    }
+    if len(found) < 2:
+        return None
+    changes = [one.difference for one, _ in found.values()]
+    scale = difference_scale(number for one in changes for number in (one.value, one.low, one.high))
+    corrected = holm([one.test.p if one.test else None for one, _ in found.values()])
+    rows = tuple(
+        replace(_row(one, name, scale), p=_p_text(p), gained=counts.gained, lost=counts.lost)
+        for (name, (one, counts)), p in zip(found.items(), corrected, strict=True)
+    )
+    return DifferenceTable(f"{metric} of each run, minus A", "run", rows, scale, of_runs=True)
 
 
 def _lead(one: ComparedMetric, names: tuple[str, str]) -> str:
