@@ -140,6 +140,11 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         """The fields whose values are labels of a verdict, such as errors."""
         return [one.name for one in self.fields if one.kind == "choices" or one.name in self.labels]
 
+    def verdict_tone(self, option: Option) -> str:
+        """The tone that gives an option its colour: only verdicts on answers have one."""
+        is_verdict = option.value in ("right", "wrong") and self.question in ("", "correct")
+        return option.tone if is_verdict else ""
+
     def phase(self, name: str) -> Phase:
         return next((one for one in self.phases if one.name == name), Phase(name))
 

@@ -34,10 +34,18 @@ from sightline.viewer.projects import Holder, Projects
 # -- The two pages that need no template: the refusal, and the page that sets a cookie and continues
 
 STYLE = (
-    ":root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif}"
-    "main{max-width:36rem;margin:12vh auto;padding:0 1.25rem}h1{font-size:1.5rem;line-height:1.25}"
+    ":root{color-scheme:light dark;--bg:#fff;--line:#e3e3de;--ink:#1a1c1f;--ink-2:#4f535a;--accent:#1f4fb8}"
+    "@media(prefers-color-scheme:dark){"
+    ":root{--bg:#15171a;--line:#2e3339;--ink:#e7e8ea;--ink-2:#b4b9c0;--accent:#8fb3ff}}"
+    'body{margin:0;background:var(--bg);color:var(--ink-2);font:1rem/1.5 -apple-system,"Segoe UI",Roboto,'
+    '"Noto Sans","Liberation Sans","Helvetica Neue",Arial,sans-serif}'
+    "header{display:flex;gap:.5rem;align-items:center;padding:.75rem 1.5rem}"
+    "header{border-bottom:1px solid var(--line)}"
+    "header,h1{color:var(--ink);font-weight:650}svg{width:18px;height:18px}"
+    "main{max-width:36rem;margin:12vh auto;padding:0 1.5rem}h1{font-size:1.375rem;line-height:1.25}"
+    "a{color:var(--accent)}"
 )
-"""The style of the refusal: it is in the page, because a stranger gets no other file."""
+"""The style of these pages, like that of all others; it is in the page, as a stranger gets no other file."""
 
 STYLE_DIGEST = f"sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}"
 """The digest by which the content security policy allows this style, and no other inline one."""
@@ -54,14 +62,24 @@ class Cookie(Struct, frozen=True):
     seconds: int | None = None
 
 
-def refusal(status: int, reason: str, title: str = "Not allowed") -> Response:
+LOGO = (
+    '<svg viewBox="0 0 18 18" aria-hidden="true"><path d="M1 4.5L17 9 1 13.5" fill="none"'
+    ' stroke="currentColor" stroke-width="1.6"/><circle cx="11.2" cy="9" r="2.6" fill="currentColor"/></svg>'
+)
+
+
+def _bare_page(main: str, status: int = 200, head: str = "") -> Response:
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Sightline</title>'
-        f"<style>{STYLE}</style></head><body><main><h1>{html.escape(title)}</h1><p>{html.escape(reason)}</p></main></body></html>",
+        f"{head}<style>{STYLE}</style></head><body><header>{LOGO}Sightline</header><main>{main}</main></body></html>",
         status,
         headers=NOT_KEPT,
     )
+
+
+def refusal(status: int, reason: str, title: str = "Not allowed") -> Response:
+    return _bare_page(f"<h1>{html.escape(title)}</h1><p>{html.escape(reason)}</p>", status)
 
 
 def welcome(target: str, cookie: Cookie) -> Response:
@@ -71,11 +89,9 @@ def welcome(target: str, cookie: Cookie) -> Response:
     SameSite=Strict cookie with the redirect.
     """
     target = html.escape(target)
-    response = HTMLResponse(
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sightline</title>'
-        f'<meta http-equiv="refresh" content="0;url={target}"></head>'
-        f'<body><main><p><a href="{target}">Continue</a></p></main></body></html>',
-        headers=NOT_KEPT,
+    response = _bare_page(
+        f'<p><a href="{target}">Continue</a></p>',
+        head=f'<meta http-equiv="refresh" content="0;url={target}">',
     )
     response.set_cookie(
         cookie.name,

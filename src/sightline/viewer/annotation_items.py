@@ -43,7 +43,7 @@ class ShownPart(Struct, frozen=True):
 
 
 class ShownOption(Struct, frozen=True):
-    """An option: its position in the form, label, key and tone, and whether it is chosen."""
+    """An option: its position in the form, label, key, whether it is chosen; verdicts have a tone."""
 
     position: int
     label: str
@@ -68,8 +68,9 @@ class ShownField(Struct, frozen=True):
 
 
 class ItemView(Struct, frozen=True):
-    """What a page shows of an item. `buttons`: the one field whose options are buttons that send the form;
-    None if there is none.
+    """What a page shows of an item.
+
+    `buttons` is the one field that must be filled in, if its options are buttons that send the form.
     """
 
     parts: Sequence[ShownPart]
@@ -90,7 +91,8 @@ def view_item(
     filled = [] if step == ALL_STEPS else [field for fields in steps[:step] for field in fields]
     asked = [field for fields in steps for field in fields] if step == ALL_STEPS else steps[step]
     fields = [_shown_field(task, item, field, given) for field in asked]
-    single = fields[0] if len(fields) == 1 and fields[0].field.kind in _DIRECT else None
+    needed = [one for one in fields if one.field.required]
+    single = needed[0] if len(needed) == 1 and needed[0].field.kind in _DIRECT else None
     return ItemView(
         parts=_shown_parts(
             task,
@@ -165,16 +167,18 @@ def _shown_field(task: Task, item: Item, field: Field, given: Given) -> ShownFie
     return ShownField(
         field,
         PREFIX + field.name,
-        () if texts else [_shown_option(field, *one, values) for one in enumerate(options_of(field, item))],
+        ()
+        if texts
+        else [_shown_option(task, field, *one, values) for one in enumerate(options_of(field, item))],
         "".join(values) if texts else "",
         json.dumps(_when(task, item, field)) if field.when else "",
     )
 
 
-def _shown_option(field: Field, position: int, value: str, values: Sequence[str]) -> ShownOption:
+def _shown_option(task: Task, field: Field, position: int, value: str, values: Sequence[str]) -> ShownOption:
     declared = next((option for option in field.options if option.value == value), Option(value))
     key = declared.key or (str(position + 1) if position < 9 else "")
-    return ShownOption(position, declared.text, key, declared.tone, value in values)
+    return ShownOption(position, declared.text, key, task.verdict_tone(declared), value in values)
 
 
 def _when(task: Task, item: Item, field: Field) -> dict[str, list[str]]:

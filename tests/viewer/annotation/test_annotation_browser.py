@@ -312,6 +312,51 @@ def test_several_fields_by_keyboard_with_an_answer_first(served: tuple[Site, str
     assert entry.values == {"answer": "A joke", "kinds": ("ocr",), "verdict": "no", "why": "No\nreason"}
 
 
+def test_a_key_stands_only_where_it_selects_an_option(served: tuple[Site, str], visit: Open) -> None:
+    site = served[0]
+    options = (Option("a", "One"), Option("b", "Two"))
+    fields = [Field(name, "choice", name, options=options) for name in ("first", "second")]
+    made = Task("two", "Two", "probes", (*fields, Field("why", "text", "Why")))
+    row = site.add(made, [Item(1)], "AK")
+    page = visit(site.link(row, "AK"))
+    page.goto(f"/annotate/{row.number}/item")
+    keys = [page.get_by_role("group", name=name).locator("kbd:visible") for name in ("first", "second")]
+    for chosen, where in (("1", 0), ("2", 0)):
+        assert [one.count() for one in keys] == [2, 0]
+        page.keyboard.press(chosen)
+        expect(page.locator(f"[name=f-first][value='{int(chosen) - 1}']")).to_be_checked()
+        expect(keys[where]).to_have_count(2)
+    page.locator("[name=f-second]").first.focus()
+    expect(keys[1]).to_have_count(2)
+    expect(keys[0]).to_have_count(0)
+    page.keyboard.press("1")
+    expect(page.locator("[name=f-second][value='0']")).to_be_checked()
+    page.get_by_label("Why").focus()
+    expect(keys[1]).to_have_count(0)
+
+
+def test_an_image_is_kept_or_dropped_in_one_action(served: tuple[Site, str], visit: Open) -> None:
+    site = served[0]
+    items = [Item(n, images={"image": (draw(site.folder, f"{n}.png", "red"),)}) for n in (1, 2, 3)]
+    row = site.add(task("screen"), items, "AK", annotators=1)
+    page = visit(site.link(row, "AK"))
+    for keys in (["a"], ["2", "r"], ["2", "a"]):
+        page.goto(f"/annotate/{row.number}/item")
+        expect(page.locator("#judge .v")).to_have_count(0)  # No choice here is right or wrong.
+        number = page.locator("#judge").get_attribute("action")
+        assert number is not None
+        page.get_by_label("Remark").press("Enter")  # Enter decides nothing.
+        page.keyboard.press("Escape")
+        for key in keys:
+            page.keyboard.press(key)
+        page.wait_for_url(f"**/item?saved={number.rpartition('/')[2]}")
+    assert [entry.values for entry in site.log(row)] == [
+        {"decision": "keep"},
+        {"decision": "drop", "reason": "no implied meaning"},
+        {"decision": "keep"},
+    ]
+
+
 def test_a_text_is_typed_and_saved_with_enter(served: tuple[Site, str], visit: Open) -> None:
     site = served[0]
     made = Task(

@@ -441,3 +441,10 @@ def test_in_training_the_annotator_is_told_that_the_owner_decides_and_goes_on(
     )
     page.open(f"/annotate/{row.number}/item")
     assert "What now?" in page.text
+
+
+def test_only_verdicts_on_answers_have_the_colours_of_right_and_wrong(site: Site, visit: Visit) -> None:
+    item = Item(1, texts=dict.fromkeys(("first", "second", "original", "variant", "response"), ("A.",)))
+    for name in ("rate", "judge", "same-meaning", "equivalence", "screen-captions", "verify"):
+        page = visit().begin(site.link(site.add(task(name), [item], "AK"), "AK")).text
+        assert ('class="btn yes"' in page) == (name in ("rate", "judge", "verify")), name

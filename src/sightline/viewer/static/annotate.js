@@ -16,6 +16,15 @@ function control(key) {
   return found.sort((one, other) => rank(one) - rank(other))[0];
 }
 
+// A key stands at the option that it selects now: fields can share keys, and in a text field keys are text.
+function showKeys() {
+  for (const one of all("fieldset input[data-key]")) {
+    const label = one.closest("label").querySelector("kbd");
+    label.hidden = typing(document.activeElement) || control(one.dataset.key) !== one;
+  }
+}
+for (const event of ["focusin", "focusout", "change"]) document.addEventListener(event, () => setTimeout(showKeys));
+
 document.addEventListener("keydown", (event) => {
   const main = document.querySelector("[data-main]");
   const popover = document.querySelector(":popover-open");
@@ -135,9 +144,13 @@ document.addEventListener("submit", (event) => {
 function ask() {
   for (const field of all("[data-when]")) {
     const wanted = Object.entries(JSON.parse(field.dataset.when));
-    const chosen = (name) => all(`[name="${CSS.escape(name)}"]`).filter((one) => one.checked || one.type === "hidden");
+    const named = (name) => all(`[name="${CSS.escape(name)}"]`);
+    // A field that depends on buttons comes before them: the server drops it with another choice.
+    if (wanted.some(([name]) => named(name).some((one) => one.matches("button")))) continue;
+    const chosen = (name) => named(name).filter((one) => one.checked || one.type === "hidden");
     field.hidden = !wanted.every(([name, values]) => chosen(name).some((one) => values.includes(one.value)));
   }
 }
 document.addEventListener("change", ask);
 ask();
+showKeys();
