@@ -117,7 +117,8 @@ def test_there_is_a_table_by_responder_and_one_by_category(words: list[str], cap
         "Judges and metrics compared with the human majority",
         "Compared with the human majority, by responder",
         "Compared with the human majority, by category",
-        "Answers that humans accept, by responder",
+        "Accepted answers and text metrics, by responder",
+        "Accepted answers and text metrics, by responder and category",
         "Errors that humans name, by responder",
     ]
     assert len(found[1]["rows"]) == 6, "the captions decide on no answer of a person"
@@ -165,10 +166,36 @@ def test_what_was_imported_is_reported_like_the_file_itself(
     (tmp_path / "verdicts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in judged))
     capsys.readouterr()
     call = ["judge-report", str(tmp_path / "verdicts.jsonl"), "--human", str(humans)]
-    whole, by_responder, by_category, accepted, errors = tables(capsys, *call)
+    whole, by_responder, by_category, accepted, _, errors = tables(capsys, *call)
     (copy,) = whole["rows"]
     assert (copy["n"], copy["roc_auc value"], copy["kappa value"]) == (161, 100, 1)
     direct = tables(capsys, *words)
     for ours, theirs in ((by_responder, direct[1]), (by_category, direct[2])):
         assert [row["n"] for row in ours["rows"]] == [row["n"] for row in theirs["rows"]]
-    assert [accepted["rows"], errors["rows"]] == [table["rows"] for table in direct[3:]]
+    shares = [
+        {row["responder"]: row["humans value"] for row in table["rows"] if row["n"]}
+        for table in (accepted, direct[3])
+    ]
+    assert shares[0] == shares[1]
+    assert errors["rows"] == direct[5]["rows"]
+
+
+def test_humans_judges_and_metrics_stand_in_one_table_over_the_same_answers_as_in_table_3(
+    words: list[str], cases: list[dict[str, Any]], capsys: Capture
+) -> None:
+    """The captions' verdicts, the metric of another package, and the rows that the paper prints."""
+    rouge = pytest.importorskip("rouge_score.rouge_scorer", reason="needs the extra 'text'")
+    scorer = rouge.RougeScorer(["rougeL"], use_stemmer=False)
+    found = tables(capsys, *words, "--set", "text_metrics=rouge_l")
+    table = next(one for one in found if one["title"].startswith("Accepted"))
+    own = {row["responder"]: row for row in table["rows"] if row["n"]}
+    for responder in {one["model"] for one in cases}:
+        mine = [one for one in cases if one["model"] == responder]
+        row = own[responder]
+        accepted = sum(one["verdict"] == "correct" for one in mine)
+        scores = [scorer.score(one["reference"], one["response"])["rougeL"].fmeasure for one in mine]
+        assert (row["n"], row["humans value"]) == (len(mine), pytest.approx(100 * accepted / len(mine)))
+        assert row["rouge_l value"] == pytest.approx(100 * sum(scores) / len(mine), abs=1e-6)
+    printed = next(row for row in table["rows"] if row["responder"] == "GPT-4V, Table 3")
+    columns = ("humans", "GPT-4", "GPT-4V", "bleurt", "rouge_l", "bertscore")
+    assert [printed[f"{name} value"] for name in columns] == [49.3, 47.4, 45.0, 45.3, 17.3, 52.5]

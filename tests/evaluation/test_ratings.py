@@ -8,13 +8,12 @@ import pytest
 from sightline.evaluation.judge_data import JudgedAnswer
 from sightline.evaluation.judge_report import (
     NO_MAJORITY,
-    accepted_shares,
     error_shares,
     named_errors,
     rating_quality,
 )
 from sightline.metrics.label_quality import TOO_FEW_ANNOTATORS
-from sightline.metrics.statistics import TOO_FEW, Floats
+from sightline.metrics.statistics import Floats
 from sightline.reporting.judges import rating_tables
 from sightline.reporting.table import Value
 from sightline.types import MetricValue, Verdict
@@ -39,16 +38,6 @@ def said(key: str, judge: str, *labels: str, variant: str = "v") -> Verdict:
 
 def shares(found: list[MetricValue]) -> dict[tuple[str, str], tuple[float | None, float]]:
     return {(one.subset, one.metric): (one.value, one.n) for one in found}
-
-
-def test_each_responder_has_its_own_accepted_share() -> None:
-    items = [item("1", "a"), item("2", "a", "b"), item("3", "b")]
-    found = accepted_shares(items, np.array([1.0, 0.0, 0.0]))
-    assert shares(found) == {
-        ("responder=a", "accepted"): (50, 2),
-        ("responder=b", "accepted"): (0, 2),
-    }
-    assert {one.reason for one in found} == {TOO_FEW}
 
 
 def test_an_answer_has_an_error_if_most_humans_who_name_errors_name_it() -> None:

@@ -537,7 +537,7 @@ _MEANINGS: Mapping[str, str] = {
     "bertscore": "F1 of token embeddings matched with the reference (BERTScore), x 100",
     "bleurt": "similarity to the reference by a trained regression model (BLEURT), x 100",
 }
-_RANGES: Mapping[str, Range] = {
+RANGES: Mapping[str, Range] = {
     "rouge_l": PERCENT,
     "bertscore": (None, None),  # an F1 of cosines leaves -100 to 100 if precision and recall differ in sign
     "bleurt": (None, None),
@@ -587,7 +587,7 @@ def text_metrics(options: Mapping[str, Any]) -> list[Metric]:
             terms=_mean_of(name),
             meaning=_MEANINGS[name],
             better="higher",
-            range=_RANGES[name],
+            range=RANGES[name],
             graded=True,
             source="ConTextual 3.2.2, Table 3",
             judged=None,

@@ -174,10 +174,11 @@ FigureKey = tuple[str, str]
 
 
 class PublishedJudges(Struct, frozen=True):
-    """A printed table that compares judges and text metrics with humans; `note` says on which answers.
+    """A printed table of humans, judges and text metrics; `note` says on which answers.
 
-    `rows` hold the statistics that `columns` name, as in a judge report: roc_auc in percent, spearman from
-    -1 to 1.
+    `rows` are judges and text metrics with the statistics that `columns` name, as in a judge report: roc_auc
+    in percent, spearman from -1 to 1. Or they are models, and `columns` say who accepts how many of their
+    answers, in percent, and the names of text metrics.
     """
 
     table: str
@@ -280,6 +281,7 @@ class Paper(Struct, frozen=True):
     concerns: dict[str, list[str]] = field(default_factory=dict)
     whole: list[str] = field(default_factory=list)
     judges: PublishedJudges | None = None
+    responders: PublishedJudges | None = None
     errors: PublishedErrors | None = None
     equivalence: dict[str, PublishedValue] = field(default_factory=dict)
 
@@ -360,6 +362,12 @@ def published_judges(benchmark: str) -> PublishedJudges | None:
     """Look up how the paper's judges and metrics agree with its humans; None if it prints no such table."""
     paper = paper_of(benchmark)
     return None if paper is None else paper.judges
+
+
+def published_responders(benchmark: str) -> PublishedJudges | None:
+    """Look up what humans, judges and metrics say of the paper's models; None if it prints no such table."""
+    paper = paper_of(benchmark)
+    return None if paper is None else paper.responders
 
 
 def published_errors(benchmark: str) -> PublishedErrors | None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from sightline.benchmarks.base import NAMES
+from sightline.benchmarks.base import RANGES
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.judge_data import JudgedAnswer, JudgeData
 from sightline.evaluation.judges import MAX_PAIRED_JUDGES
@@ -42,17 +42,17 @@ from sightline.metrics.label_quality import ItemLabel, Vote, label_quality
 from sightline.metrics.significance import holm
 from sightline.metrics.statistics import Floats, clustered_mean
 from sightline.reporting.judges import (
+    HUMANS,
+    SCORES,
     AnnotatorAgreement,
     JudgeReport,
     JudgeResult,
     RatedAnswer,
     RaterAccuracy,
     RatingQuality,
+    ResponderValues,
 )
-from sightline.types import MetricValue, Verdict, subset_name
-
-SCORES = (*NAMES, "s_gt")
-"""The scores of answers that measure the similarity to a reference."""
+from sightline.types import MetricValue, Range, Verdict, subset_name
 
 
 class _JudgeLevels(Struct, frozen=True):
@@ -100,7 +100,7 @@ def judge_report(data: JudgeData, labels: Sequence[str] = ()) -> JudgeReport:
         best=best,
         contrasts=contrasts,
         tested=tested,
-        accepted=accepted_shares(answers, judged.truth),
+        responders=responder_values(judged, labels),
         errors=error_shares(data.answers, errors),
         several_errors=any(len(names) > 1 for by_human in errors.values() for names in by_human.values()),
         versions={name: model for name, model in data.versions.items() if name in judged.by_judge},
@@ -300,7 +300,7 @@ def _annotator_agreement(data: JudgeData, ratings: Mapping[str, Floats], votes: 
     )
 
 
-# -- The share of each responder's answers that humans accept, the errors that humans name in them, the
+# -- What humans, judges and metrics say of each responder's answers, the errors that humans name in them, the
 #    raters
 
 _LABELS = ("wrong", "right")
@@ -309,13 +309,35 @@ RESPONDER = "responder"
 """The label of subsets by the model that answered."""
 
 
-def accepted_shares(answers: Sequence[JudgedAnswer], truth: Floats) -> list[MetricValue]:
-    """The share of answers that humans accept, in percent; `truth` is 1 or 0, shape (answers,)."""
-    by_responder: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for answer, value in zip(answers, truth.tolist(), strict=True):
-        for responder in answer.responders:
-            by_responder[responder].append((answer.cluster, value))
-    return [_share("accepted", responder, values) for responder, values in by_responder.items()]
+def responder_values(judged: _JudgeLevels, labels: Sequence[str]) -> list[ResponderValues]:
+    """The answers of each responder that humans and judges accept, in percent, and the means of its scores.
+
+    As Table 3 of ConTextual, over the answers that humans decided: all of them, then those of each value of
+    each label.
+    """
+    columns = {HUMANS: judged.truth} | {
+        judge: levels / 100 if judge in SCORES else np.where(np.isnan(levels), np.nan, levels > UNDECIDED)
+        for judge, levels in judged.by_judge.items()
+    }
+    subsets = [("all", np.ones(len(judged.answers), dtype=bool))]
+    for label in labels:
+        found = _by_value([_label_values(answer, label) for answer in judged.answers])
+        subsets += [(subset_name(label, value), chosen) for value, chosen in found]
+
+    def mean(name: str, chosen: NDArray[np.bool_]) -> MetricValue:
+        read = chosen & ~np.isnan(columns[name])
+        values = list(zip(judged.clusters(read), columns[name][read].tolist(), strict=True))
+        bounds: Range = (None, None) if RANGES.get(name) == (None, None) else (0, 1)
+        return clustered_mean(
+            name, values, reason="it read none of these answers", bounds=bounds, graded=name in SCORES
+        )
+
+    return [
+        ResponderValues(responder, subset, {name: mean(name, own & chosen) for name in columns})
+        for responder, own in _by_value([answer.responders for answer in judged.answers])
+        for subset, chosen in subsets
+        if (own & chosen).any()
+    ]
 
 
 NO_MAJORITY = "no majority"

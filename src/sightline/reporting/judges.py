@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.released import published_errors, published_judges
+from sightline.benchmarks.base import NAMES
+from sightline.benchmarks.released import published_errors, published_judges, published_responders
+from sightline.errors import some_of
 from sightline.metrics.association import JudgeDifference
 from sightline.reporting.notes import interval_notes, naming_notes, null_notes, short_names, value_notes
 from sightline.reporting.table import (
@@ -20,6 +22,7 @@ from sightline.reporting.table import (
     build_table,
     clusters_cell,
     heading,
+    n_cell,
     size_fields,
     value_cell,
 )
@@ -32,6 +35,16 @@ READ = (
 )
 NO_VERDICTS = "text metrics give numbers and no verdicts: they have no agreement, kappa or alpha"
 
+HUMANS = "humans"
+"""The column of the human majority beside those of judges."""
+
+SCORES = (*NAMES, "s_gt")
+"""The scores of answers that measure the similarity to a reference."""
+
+COLUMNS = (
+    "humans and judges: the share of the answers that they accept, in percent, an undecided one as not"
+    " accepted; text metrics: the mean. All over the answers that humans decided"
+)
 SEEN = (
     "95 % CI of the share of the answers in which an annotator names an error; an answer has an error if more"
     " than half of the annotators who name any error in it name this one"
@@ -61,7 +74,7 @@ def judge_tables(report: JudgeReport) -> list[ReportTable]:
         *([_against_best(report)] if report.contrasts else []),
         *([_repeats(report.repeats)] if report.repeats else []),
         *(_parts(report, label) for label in parts),
-        _ratings("Answers that humans accept, by responder", "accepted", report.accepted),
+        *(_responders(report, label) for label in dict.fromkeys(map(_label, report.responders))),
         *([_errors(report)] if report.errors else []),
         *([_humans(report.humans)] if report.humans.raters > 1 else []),
         *rating_tables(report.humans.quality),
@@ -78,6 +91,15 @@ def with_short_names(report: JudgeReport) -> JudgeReport:
     return replace(
         report,
         rows=[replace(row, judge=called(row.judge)) for row in report.rows],
+        responders=[
+            replace(
+                one,
+                values={
+                    name if name == HUMANS else called(name): value for name, value in one.values.items()
+                },
+            )
+            for one in report.responders
+        ],
         best=report.best and called(report.best),
         contrasts=[(called(judge), found) for judge, found in report.contrasts],
         repeats=[replace(value, judge=called(value.judge or "")) for value in report.repeats],
@@ -158,18 +180,54 @@ def _parts(report: JudgeReport, label: str) -> ReportTable:
     return build_table(f"Compared with the human majority, by {label}", fields, rows, value_notes(shown))
 
 
-def _ratings(
-    title: str,
-    what: str,
-    values: Sequence[MetricValue],
-) -> ReportTable:
-    """The human ratings of each responder's answers."""
-    fields: list[Field[MetricValue]] = [
-        (Column("text", "responder", "responder"), lambda one: one.subset.partition("=")[2] or "unknown"),
-        (Column("value", heading(what, "95 %"), ""), value_cell),
-        *size_fields(lambda one: one, "answers"),
+def _responders(report: JudgeReport, label: str) -> ReportTable:
+    """Responders as rows, then the paper's; humans, judges and metrics as columns (ConTextual, Table 3)."""
+    rows = [one for one in report.responders if _label(one) == label]
+    short = short_names(one.responder for one in rows)
+    fewer = [
+        f"{short[one.responder]} {name} ({value.n:,})"
+        for one in rows
+        for name, value in one.values.items()
+        if value.n < one.values[HUMANS].n
     ]
-    return build_table(title, fields, values, [])
+    printed = [] if label else [one for name in report.benchmarks if (one := published_responders(name))]
+    for table in printed:
+        for name, cells in table.rows.items():
+            figures = {
+                column: MetricValue(column, "all", value, 0, 0)
+                for column, value in zip(table.columns, cells, strict=True)
+            }
+            rows.append(ResponderValues(f"{name}, {table.table}", "all", figures))
+    names = dict.fromkeys(name for one in rows for name in one.values)
+    order = [*(column for table in printed for column in table.columns), *SCORES]
+    fields: list[Field[ResponderValues]] = [
+        (
+            Column("text", "responder", "responder"),
+            lambda one: short.get(one.responder, one.responder) or "unknown",
+        ),
+        *(
+            [(Column("text", heading(label), label), lambda one: split_subset(one.subset)[1])]
+            if label
+            else []
+        ),
+        *(
+            (Column("value", name, name), lambda one, name=name: value_cell(one.values.get(name)))
+            for name in sorted(names, key=lambda name: order.index(name) if name in SCORES else -1)
+        ),
+        (Column("count", "answers", "n"), lambda one: n_cell(one.values[HUMANS]) or None),
+        (Column("count", "clusters", "clusters"), lambda one: clusters_cell(one.values[HUMANS]) or None),
+    ]
+    title = f"Accepted answers and text metrics, by responder{f' and {label}' if label else ''}"
+    notes = [
+        *([f"of fewer answers: {some_of(fewer, 4)}"] if fewer else []),
+        *(f"{table.table}: {table.note}" for table in printed),
+    ]
+    values = [value for one in rows for value in one.values.values()]
+    return build_table(title, fields, rows, notes, [COLUMNS, *interval_notes(values)])
+
+
+def _label(one: ResponderValues) -> str:
+    return split_subset(one.subset)[0]
 
 
 def _errors(report: JudgeReport) -> ReportTable:
@@ -340,6 +398,18 @@ class JudgeResult(Struct, frozen=True):
     curve: tuple[tuple[float, float], ...] = ()
 
 
+class ResponderValues(Struct, frozen=True):
+    """What humans, judges and text metrics say of a responder's answers in a subset, in percent.
+
+    Attributes:
+        values: HUMANS, and each judge and text metric: the share of accepted answers, or the mean score.
+    """
+
+    responder: str
+    subset: str
+    values: Mapping[str, MetricValue]
+
+
 class RaterAccuracy(Struct, frozen=True):
     """How often, in percent, a rater accepts right answers and refuses wrong ones (Dawid and Skene)."""
 
@@ -393,7 +463,7 @@ class JudgeReport(Struct, frozen=True):
     best: str | None
     contrasts: list[tuple[str, JudgeDifference]]
     tested: int
-    accepted: list[MetricValue]
+    responders: list[ResponderValues]
     errors: list[MetricValue]
     several_errors: bool
     versions: Mapping[str, str]

@@ -378,11 +378,16 @@ def short_names(models: Iterable[str]) -> dict[str, str]:
 
     >>> short_names(["http://localhost:8000/v1#llava", "openai/gpt-4o"])
     {'http://localhost:8000/v1#llava': 'llava', 'openai/gpt-4o': 'gpt-4o'}
-    >>> short_names(["a/last", "b/last"])
-    {'a/last': 'a/last', 'b/last': 'b/last'}
+    >>> short_names(["a/last", "b/last", "GPT-4 w/ caption"])
+    {'a/last': 'a/last', 'b/last': 'b/last', 'GPT-4 w/ caption': 'GPT-4 w/ caption'}
     """
     whole = list(dict.fromkeys(models))
-    ends = [name.rpartition("#")[2].rstrip("/").rpartition("/")[2] or name for name in whole]
+    served = [name.rpartition("#")[2] for name in whole]
+    # A name with blanks has no organisation.
+    ends = [
+        name if " " in name else name.rstrip("/").rpartition("/")[2] or full
+        for name, full in zip(served, whole, strict=True)
+    ]
     return {name: end if ends.count(end) == 1 else name for name, end in zip(whole, ends, strict=True)}
 
 

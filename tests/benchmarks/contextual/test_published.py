@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sightline.benchmarks.released import add_published, published, published_judges, rows
+from sightline.benchmarks.released import (
+    add_published,
+    published,
+    published_judges,
+    published_responders,
+    rows,
+)
 from sightline.types import MetricValue, PublishedValue, Result
 
 MISCELLANEOUS = "category=Miscellaneous Natural Scenes"
@@ -273,6 +279,22 @@ def test_the_judges_of_the_paper_are_those_of_table_4(shared: Path) -> None:
     assert (judges.table, held) == ("Table 4", printed)
     assert published_judges("codis") is published_judges("groups") is None
     assert "bleurt" not in rows("contextual"), "a judge is no model to compare with"
+
+
+def test_what_humans_judges_and_metrics_say_of_models_is_table_3(shared: Path) -> None:
+    names = {"human_eval": "humans", "gpt4_eval": "GPT-4", "gpt4v_eval": "GPT-4V", "Rouge-L": "rouge_l"}
+    printed = {
+        (row["model"], names.get(row["metric"], row["metric"].lower())): row["value"]
+        for row in json.loads((shared / "data/published/contextual.json").read_text())["rows"]
+        if row["table"] == 3
+    }
+    table = published_responders("contextual")
+    assert table is not None
+    assert printed == {
+        (row, column): value
+        for row, values in table.rows.items()
+        for column, value in zip(table.columns, values, strict=True)
+    }
 
 
 @pytest.mark.parametrize(("n", "comparable"), [(10, False), (50, True)])
