@@ -181,7 +181,7 @@ def report(
     Args:
         *runs: The runs; none for the latest that finished.
         store: The store of numbered and named runs.
-        by: A label: a row for each of its values.
+        by: A label, or `variant`: a row for each of its values.
         pivot: Whether models are rows and varied values are columns.
         against: Rows of the paper to compare with.
 
@@ -194,7 +194,7 @@ def report(
     from sightline.evaluation.reports import report_runs
 
     words = [_word(run) for run in runs]
-    shown = report_runs(words, _store_of(runs, store), _names(against))
+    shown = report_runs(words, _store_of(runs, store), _names(against), by=by)
     return Tables(shown.results, tuple(shown.tables(by, pivot=pivot)))
 
 

@@ -40,6 +40,9 @@ EXAMPLE = """examples:
                                                     a forest plot for one column of a paper
   sightline report results/sizes                    the table of a sweep
   sightline report 3 4 --html report.html           both runs with their most informative groups, as one file
+  sightline report 3 --why                          which variant breaks the groups
+  sightline report 3 --answers 5 --by lines         the five most frequent answers for each number of lines
+  sightline report 3 --by variant                   all metrics of each variant
   sightline report results/a --fail-if 'acc_p<30'   exit status 5 if it holds
 """
 
@@ -85,6 +88,19 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="metric to print; may repeat (default: the leading ones of the benchmark)",
     )
+    parser.add_argument(
+        "--why",
+        action="store_true",
+        help="print which variant differs alone from the others of its group, and how often the answers to"
+        " two variants are both right, one of them, or none",
+    )
+    parser.add_argument(
+        "--answers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="print the N most frequent answers, with --by those under each value of the label",
+    )
     add_printing(parser, brief=True)
     add_store(parser)
     add_plot(parser, PLOT_KINDS, drawn="the table", metrics=True)
@@ -96,15 +112,22 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_saved, print_tables
     from sightline.evaluation.folder import is_stored
     from sightline.evaluation.options import check_condition_metrics, parse_conditions
-    from sightline.evaluation.reports import report_runs
+    from sightline.evaluation.reports import group_tables, report_runs
 
     conditions = parse_conditions(options.fail_if)
     chart = chart_request(options)
     folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
     _check_html(options, mixed=0 < len(folders) < len(options.runs))
     note_shadowed_runs(map(str, folders), options.store)
+    if options.answers or options.why:
+        _check_group_tables(options)
+        tables = group_tables(
+            options.runs, options.store, by=options.by, answers=options.answers, why=options.why
+        )
+        print_tables(tables, options.format)
+        return 0
     written = partial(_write_html, options) if options.html else None
-    shown = report_runs(options.runs, options.store, options.against, written)
+    shown = report_runs(options.runs, options.store, options.against, written, options.by)
     if options.html and folders:
         _write_html_of_folders(folders, options)
     results = shown.results
@@ -138,6 +161,20 @@ def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
         raise UserError("--groups and --data need --html", expected="--html FILE")
     if options.groups is not None and options.groups < 0:
         raise UserError("--groups is negative", found=options.groups, expected="0 or more")
+
+
+def _check_group_tables(options: argparse.Namespace) -> None:
+    """Raise UserError for options that tables of groups do not have."""
+    names = ("pivot", "html", "against", "fail_if", "metric", "plot")
+    others = [f"--{name.replace('_', '-')}" for name in names if getattr(options, name)]
+    if others:
+        raise UserError(
+            f"--why and --answers print tables of their own: {', '.join(others)} has no part in them"
+        )
+    if options.by and not options.answers:
+        raise UserError("--why has no --by", expected="--answers N, which has one")
+    if options.answers < 0:
+        raise UserError("--answers is negative", found=options.answers, expected="1 or more")
 
 
 def _write_html_of_folders(folders: Sequence[Path], options: argparse.Namespace) -> None:

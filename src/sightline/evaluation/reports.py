@@ -7,19 +7,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.registry import export_formats
 from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.compare import RunName, compare_runs, margin_verdicts, significance_of
-from sightline.evaluation.folder import JudgedRun, is_stored, is_sweep, read_result, read_sweep
+from sightline.evaluation.compare import RunName, compare_runs, judged_run, margin_verdicts, significance_of
+from sightline.evaluation.folder import (
+    JudgedRun,
+    is_stored,
+    is_sweep,
+    read_judged_run,
+    read_result,
+    read_sweep,
+)
 from sightline.evaluation.human_rows import human_rows
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run, latest_finished_run, name_or_number, read_stored_run
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.files import refuse_overwriting
 from sightline.formats.jsonl import ANSWERS, export
+from sightline.metrics.consistency import null_where_unknown
 from sightline.metrics.significance import Comparison, corrected_together
+from sightline.metrics.tally import tally
+from sightline.metrics.variants import VARIANT, by_variant, frequent_answers
 from sightline.reporting.comparison import (
     ComparedRuns,
     check_label,
@@ -34,8 +47,10 @@ from sightline.reporting.pivot import pivot as pivot_tables
 from sightline.reporting.pivot import settings_tables
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import first_view, summary
+from sightline.reporting.variants import answers_table, variant_tables
+from sightline.scoring.similarity import UNKNOWN
 from sightline.store.store import Store
-from sightline.types import MetricValue, Result
+from sightline.types import MetricValue, Result, split_subset
 
 ResultsOf = Callable[[Store, Sequence[int]], list[Result]]
 """Makes the results of runs of a store."""
@@ -104,7 +119,11 @@ class ReportedRuns(NamedTuple):
 
 
 def report_runs(
-    words: Sequence[str], url: str, against: Sequence[str] = (), results_of: ResultsOf | None = None
+    words: Sequence[str],
+    url: str,
+    against: Sequence[str] = (),
+    results_of: ResultsOf | None = None,
+    by: str | None = None,
 ) -> ReportedRuns:
     """Read results folders and sweeps, and make the results of runs of the store, in the order of the words.
 
@@ -112,6 +131,7 @@ def report_runs(
         words: Numbers and names of runs, and folders; none for the latest run that finished.
         against: Rows of the paper to compare with; none takes those that the run named.
         results_of: Makes the results of the runs of the store; None: judges and counts them again.
+        by: The label of the tables; the values of `variant` are made on request.
     """
     points: list[ResultPoint] = []
     names: list[str] = []
@@ -119,14 +139,19 @@ def report_runs(
 
     def recomputed(store: Store, numbers: Sequence[int]) -> list[Result]:
         # Without a number, the result says which later run did not finish.
+        if by == VARIANT:
+            return [_with_rows(_with_variants(judged_run(store, number)), against) for number in numbers]
         return [recompute(store, number if words else None, against) for number in numbers]
+
+    def read(folder: Path) -> Result:
+        return _with_variants(read_judged_run(folder)) if by == VARIANT else read_result(folder)
 
     with opened_runs(words, url) as (runs, store):
         numbers = [run for run in runs if isinstance(run, int)]
         stored = iter((results_of or recomputed)(store, numbers) if store is not None else ())
         for run in runs:
             if isinstance(run, Path):
-                swept = _points_of(run) if is_sweep(run) else [ResultPoint(read_result(run), {})]
+                swept = _points_of(run) if is_sweep(run) else [ResultPoint(read(run), {})]
                 points += [ResultPoint(_with_rows(one.result, against), one.values) for one in swept]
                 names += [
                     f"{run}: {options_text(one.values)}" if is_sweep(run) else str(run) for one in swept
@@ -150,6 +175,51 @@ def _points_of(sweep: Path) -> list[ResultPoint]:
 
 def _with_rows(result: Result, against: Sequence[str]) -> Result:
     return add_published(result, *against) if against else result
+
+
+# -- Within the groups of a run
+
+
+def _with_variants(run: JudgedRun) -> Result:
+    """The result of a run with the values of each variant: subsets that metrics.json does not hold."""
+    result = run.result
+    every = find_benchmark(result.benchmark).metrics(result.options)
+    metrics = [metric for metric in every if metric.needs is None]
+    counted = tally(map(by_variant, run.sent.values()), metrics)
+    values = [value for value in counted if split_subset(value.subset)[0] == VARIANT]
+    unknown = [value for value in result.metrics if value.metric == UNKNOWN]
+    definitions = {metric.name: metric.definition for metric in metrics}
+    return replace(
+        result,
+        metrics=[*result.metrics, *null_where_unknown(values, unknown, metrics)],
+        metric_definitions={**definitions, **result.metric_definitions},
+    )
+
+
+def group_tables(
+    words: Sequence[str], url: str, *, by: str | None = None, answers: int = 0, why: bool = False
+) -> list[ReportTable]:
+    """The tables of the groups of each run.
+
+    Args:
+        by: A label, under each value of which the answers are listed.
+        answers: The most frequent answers that are listed; 0 for no list.
+        why: Whether the variants are compared with each other.
+    """
+    tables: list[ReportTable] = []
+    with opened_runs(words, url) as (runs, store):
+        for name in runs:
+            run = judged_run(store, name)
+            title = f"{run.result.benchmark}:{run.result.setting}, {run.name}"
+            if why:
+                tables += variant_tables(title, run.sent.values())
+            if answers:
+                groups = list(map(by_variant, run.sent.values()))
+                known = {label for group in groups for outcome in group for label in outcome.labels}
+                if by is not None and by not in known:
+                    raise unknown_name("label", by, known)
+                tables.append(answers_table(title, frequent_answers(groups, answers, by), by))
+    return tables
 
 
 # -- The comparison of runs

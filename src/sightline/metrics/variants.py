@@ -1,0 +1,111 @@
+"""Why groups break: the variants of one run against each other, and what its answers are."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import combinations
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from sightline.metrics.consistency import normalised_answers
+from sightline.metrics.tally import each_value
+from sightline.types import Group, Metric, Outcome, Term
+
+VARIANT = "variant"
+"""The label that a probe has beside those of its data: the name of its variant."""
+
+PAIR = "pair"
+"""The label of two variants of a group: their names, with a NUL character between them."""
+
+FEWEST = 3
+"""The answers of a group of which one can differ alone."""
+
+
+def by_variant(group: Group) -> Group:
+    """The group whose answers have their variant as a label, too."""
+    outcomes = tuple(replace(one, labels={**one.labels, VARIANT: one.variant}) for one in group)
+    return replace(group, outcomes=outcomes)
+
+
+def _scored(group: Group) -> Sequence[Outcome]:
+    """The answers of a group that can be compared; none if one has no reference."""
+    comparable = len(group) > 1 and not group.pooled and all(outcome.scored for outcome in group)
+    return group.outcomes if comparable else ()
+
+
+def _right(group: Group) -> Iterator[Term]:
+    for outcome in _scored(group):
+        yield Term(outcome.right, 1, {VARIANT: outcome.variant})
+
+
+def _alone(group: Group, right: bool) -> Iterator[Term]:
+    """1 for the only answer of its group that is right, or that is not, of 1 answer."""
+    outcomes = _scored(group)
+    if len(outcomes) >= FEWEST:
+        alone = sum(outcome.right == right for outcome in outcomes) == 1
+        for outcome in outcomes:
+            yield Term(alone and outcome.right == right, 1, {VARIANT: outcome.variant})
+
+
+def _pairs(group: Group, kinds: Sequence[tuple[bool, bool]]) -> Iterator[Term]:
+    """1 for two answers of a group that are right or not as one of `kinds` says, of 1 pair."""
+    for first, second in combinations(_scored(group), 2):
+        counts = (first.right, second.right) in kinds
+        yield Term(counts, 1, {PAIR: f"{first.variant}\0{second.variant}"})
+
+
+def _metric(name: str, terms: Callable[[Group], Iterator[Term]]) -> Metric:
+    return Metric(
+        name=name, terms=terms, meaning="", better="neither", source="beyond the paper", judged=None
+    )
+
+
+OF_VARIANTS = (
+    _metric("right", _right),
+    _metric("alone_wrong", partial(_alone, right=False)),
+    _metric("alone_right", partial(_alone, right=True)),
+)
+"""The metrics of each variant: subsets of the label VARIANT."""
+
+OF_PAIRS = (
+    _metric("both_right", partial(_pairs, kinds=[(True, True)])),
+    _metric("only_first", partial(_pairs, kinds=[(True, False)])),
+    _metric("only_second", partial(_pairs, kinds=[(False, True)])),
+    _metric("both_wrong", partial(_pairs, kinds=[(False, False)])),
+    _metric("differ", partial(_pairs, kinds=[(True, False), (False, True)])),
+)
+"""The metrics of two variants: subsets of the label PAIR."""
+
+
+class AnswerCount(NamedTuple):
+    """A normalised answer under one value of a label: how often it was given, and how often it is right."""
+
+    value: str
+    answer: str
+    n: int
+    of: int
+    right: int
+
+
+def frequent_answers(groups: Iterable[Group], most: int, label: str | None = None) -> list[AnswerCount]:
+    """The most frequent answers, at most `most` for each value of a label; an empty answer is ''.
+
+    Answers count as exact comparison reads them: the extracted part, without case, articles and punctuation;
+    of a question with options, the chosen option.
+    """
+    given: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    right: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for group in groups:
+        for outcome, text in zip(group, normalised_answers(group), strict=True):
+            if outcome.answered:
+                for value in each_value(outcome.labels.get(label, ())) if label else ("",):
+                    given[value][text] += 1
+                    right[value][text] += outcome.right
+    return [
+        AnswerCount(value, text, n, given[value].total(), right[value][text])
+        for value in sorted(given)
+        for text, n in sorted(given[value].items(), key=lambda one: (-one[1], one[0]))[:most]
+    ]

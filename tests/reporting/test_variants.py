@@ -1,0 +1,109 @@
+"""The tables of what happens within the groups of a run, against other counts of the same answers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline.cli.main import main
+
+pandas = pytest.importorskip("pandas", reason="the counts come from pandas, of the extra `table`")
+
+ANSWERS = {
+    "g1": ("bus", "bus", "car"),
+    "g2": ("bus", "bus", "car"),
+    "g3": ("car", "bus", "bus"),
+    "g4": ("tram", "tram", "bus"),
+    "g5": ("bus", "bus", "The bus."),
+    "g6": ("car", "tram", "tram"),
+}
+VARIANTS = ("a", "b", "c")
+LINES = {"a": "1", "b": "1", "c": "7"}
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Path:
+    file, out = tmp_path / "answers.jsonl", tmp_path / "out"
+    lines = [
+        {
+            "group": group,
+            "variant": variant,
+            "response": response,
+            "references": ["bus"],
+            "labels": {"lines": LINES[variant]},
+        }
+        for group, responses in ANSWERS.items()
+        for variant, response in zip(VARIANTS, responses, strict=True)
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["score", "groups", str(file), "--set", "embedder=none", "--out", str(out), "--quiet"]
+    assert main(words) == 0
+    return out
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    capsys.readouterr()
+    assert main(["report", *map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def right() -> Any:
+    """Whether each answer is right: a row a group, a column a variant."""
+    rows = [["bus" in response.lower() for response in responses] for responses in ANSWERS.values()]
+    return pandas.DataFrame(rows, columns=VARIANTS)
+
+
+def test_two_variants_are_counted_as_a_table_of_both_verdicts(
+    scored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, pairs = printed(capsys, scored, "--why")
+    assert [(row["first"], row["second"]) for row in pairs["rows"]] == [("a", "b"), ("a", "c"), ("b", "c")]
+    for row in pairs["rows"]:
+        counts = pandas.crosstab(right()[row["first"]], right()[row["second"]])
+        names = {(True, True): "both_right", (True, False): "only_first"}
+        names |= {(False, True): "only_second", (False, False): "both_wrong"}
+        found = {key: row[name] for key, name in names.items()}
+        assert found == {key: counts.get(key[1], {}).get(key[0], 0) for key in names}
+        assert row["differ value"] == pytest.approx(100 * (found[True, False] + found[False, True]) / 6)
+
+
+def test_the_variant_that_differs_alone_most_often_comes_first(
+    scored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variants, _ = printed(capsys, scored, "--why")
+    # By hand: c is the only wrong answer of g1 and g2, a of g3; c is the only right answer of g4.
+    found = [(row["variant"], row["alone_wrong value"], row["alone_right value"]) for row in variants["rows"]]
+    expected = [("c", 100 * 2 / 6, 100 / 6), ("a", 100 / 6, 0), ("b", 0, 0)]
+    for row, by_hand in zip(found, expected, strict=True):
+        assert row == (by_hand[0], pytest.approx(by_hand[1]), pytest.approx(by_hand[2]))
+
+
+@pytest.mark.parametrize("label", ["lines", "variant"])
+def test_the_most_frequent_answers_are_those_that_a_counter_finds(
+    scored: Path, capsys: pytest.CaptureFixture[str], label: str
+) -> None:
+    (table,) = printed(capsys, scored, "--answers", 1, "--by", label)
+    counted: dict[str, Counter[str]] = {}
+    for responses in ANSWERS.values():
+        for variant, response in zip(VARIANTS, responses, strict=True):
+            value = variant if label == "variant" else LINES[variant]
+            counted.setdefault(value, Counter())[response.removeprefix("The ").rstrip(".").lower()] += 1
+    found = {row[label]: (row["answer"], row["n"], row["of"]) for row in table["rows"]}
+    assert found == {value: (*of.most_common(1)[0], of.total()) for value, of in counted.items()}
+
+
+def test_variant_is_a_label_of_every_metric_on_request(
+    scored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = {
+        (one["metric"], one["subset"]): one for one in printed(capsys, scored, "--by", "variant")["metrics"]
+    }
+    for variant in VARIANTS:
+        assert values["acc", f"variant={variant}"]["value"] == pytest.approx(100 * right()[variant].mean())
+    assert ("acc", "variant=a") not in {
+        (one["metric"], one["subset"]) for one in printed(capsys, scored)["metrics"]
+    }
