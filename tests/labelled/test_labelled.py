@@ -82,6 +82,7 @@ def test_refusals_and_lines_agree_with_the_labels() -> None:
         ("choices_fourth.jsonl", 9, 198),
         ("choices_fifth.jsonl", 0, 61),
         ("choices_sixth.jsonl", 1, 41),
+        ("choices_seventh.jsonl", 10, 159),
     ],
 )
 def test_the_reader_of_options_agrees_with_the_labels(file: str, wrong_today: int, missed_today: int) -> None:
