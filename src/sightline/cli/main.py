@@ -20,6 +20,7 @@ GROUPS = {
     "start": {
         "quickstart": "evaluate on small synthetic data sets in the formats of CODIS, II-Bench, ConTextual "
         "and MM-R3, without a download",
+        "check": "ask a model some 30 questions with known answers: does it see images, and keep them apart",
         "list": "list benchmarks, their settings, options and published rows",
     },
     "run": {
@@ -75,7 +76,7 @@ EPILOG = """examples:
 
 exit status:
   0    done
-  1    done, but some probes have no answer
+  1    done, but some probes have no answer, or images are missing or mixed up
   2    the command or its input is wrong; answers received before are kept
   3    the environment failed, such as a full disk
   4    a budget is reached
