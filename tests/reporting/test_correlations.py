@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 from scipy import stats
 
 from sightline.benchmarks.released import published, rows
-from sightline.reporting.comparison import over_models
+from sightline.metrics.statistics import correlation_interval
+from sightline.reporting.over_models import over_models
 from sightline.reporting.table import Cell, ReportTable, Value
 from sightline.types import MetricValue, Result
 
@@ -68,7 +70,7 @@ def test_over_the_published_models_awareness_goes_with_acc_p_and_less_with_acc_q
         ("context_awareness", "acc_p", 0.88),
         ("context_awareness", "acc_q", 0.43),
     ]
-    assert found.columns[2].head == "Pearson"
+    assert found.columns[2].head == "Pearson\n95 %"
     assert found.rows[0][3] == 14
 
 
@@ -93,7 +95,7 @@ def test_a_benchmark_that_names_no_metrics_has_nothing_over_models() -> None:
 @pytest.mark.parametrize("task", ["rephrasing", "restyling", "context"])
 def test_mmr3_has_spearmans_coefficients_of_its_tables_as_scipy_computes_them(task: str) -> None:
     correlated, _ = mmr3_tables(task)
-    assert correlated.columns[2].head == "Spearman"
+    assert correlated.columns[2].head == "Spearman\n95 %"
     found = {(str(row[0]), str(row[1])): number(row[2]) for row in correlated.rows}
     assert list(found) == [("acc", "con"), ("acc", "s_c")]
     figures = [published("mmr3", task, row) for row in rows("mmr3")[:9]]
@@ -119,3 +121,38 @@ def test_the_spread_of_a_metric_is_its_deviation_least_and_most() -> None:
     assert number(con[1]) == pytest.approx(stats.tstd(printed))
     assert [number(cell) for cell in con[2:4]] == [23.10, 79.60]
     assert con[4] == 9
+
+
+def test_the_interval_of_pearsons_correlation_is_scipys() -> None:
+    models = [row for row in rows("codis") if not row.startswith("Human")]
+    results = as_printed("codis", "default", ("context_awareness", "acc_p", "acc_q"), models)
+    (found,) = over_models(results)
+    values = [{one.metric: one.value for one in model.metrics} for model in results]
+    for row, second in zip(found.rows, ("acc_p", "acc_q"), strict=True):
+        expected = stats.pearsonr(*([of[name] for of in values] for name in ("context_awareness", second)))
+        assert isinstance(row[2], Value)
+        assert (row[2].low, row[2].high) == pytest.approx(expected.confidence_interval(), abs=1e-9)
+
+
+def test_the_interval_of_spearmans_correlation_covers_as_often_as_it_says() -> None:
+    """Bonett and Wright (2000), for 14 models of a bivariate normal with a correlation of 0.6."""
+    random = np.random.default_rng(7)
+    true = 6 / np.pi * np.arcsin(0.6 / 2)
+    covered = 0
+    for _ in range(2000):
+        x, y = random.multivariate_normal((0, 0), ((1, 0.6), (0.6, 1)), 14).T
+        bounds = correlation_interval(float(stats.spearmanr(x, y).statistic), 14, of_ranks=True)
+        covered += bounds is None or bounds[0] <= true <= bounds[1]
+    assert 0.93 <= covered / 2000 <= 0.98
+
+
+def test_the_leading_metrics_of_several_tasks_are_correlated_over_the_models_of_both() -> None:
+    scores = {"a": (1, 9), "b": (2, 7), "c": (4, 8), "d": (3, 2), "e": (6, 1)}
+    first = [result(name, "default", {"acc_p": float(x)}) for name, (x, _) in scores.items()]
+    second = [result(name, "none", {"accuracy": float(y)}, "iibench") for name, (_, y) in scores.items()]
+    (found,) = over_models([*first, *second, result("f", "default", {"acc_p": 50.0})])
+    ((*names, pearson, spearman, models),) = found.rows
+    assert (names, models) == (["codis:default acc_p", "iibench:none accuracy"], 5)
+    x, y = zip(*scores.values(), strict=True)
+    assert number(pearson) == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert number(spearman) == pytest.approx(stats.spearmanr(x, y).statistic)

@@ -280,6 +280,16 @@ def built_image_path(stem: str, image_format: str) -> str:
     return f"{IMAGES}/{stem}{ENDINGS[image_format][0]}"
 
 
+def share_label(share: float) -> str:
+    """A label for a share, in steps of ten percent.
+
+    >>> share_label(0.4), share_label(1.0)
+    ('40-50 %', '90-100 %')
+    """
+    lower = min(int(share * 10), 9) * 10
+    return f"{lower}-{lower + 10} %"
+
+
 def refuse_out_inside_inputs(out: Path, inputs: Iterable[Path]) -> None:
     """Refuse an output folder that overlaps with the inputs.
 

@@ -30,7 +30,7 @@ from sightline.builders.coco import (
     import_coco_mask,
     segmentation_pixels,
 )
-from sightline.builders.folder import Form, open_upright, rotates_in_place, save
+from sightline.builders.folder import Form, open_upright, rotates_in_place, save, share_label
 from sightline.builders.run import SourceResult, image_name
 from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
@@ -143,16 +143,6 @@ def count_passed_over(instances: CocoInstances, sources: Sequence[SourceItem]) -
         for one in instances.objects.get(photo.id, ())
     )
     return {"images without a suitable object": len(instances.photos) - len(sources), "crowds": crowds}
-
-
-def share_label(share: float) -> str:
-    """A label for a share, in steps of ten percent.
-
-    >>> share_label(0.4), share_label(1.0)
-    ('40-50 %', '90-100 %')
-    """
-    lower = min(int(share * 10), 9) * 10
-    return f"{lower}-{lower + 10} %"
 
 
 def _ready(source: SourceItem, task: MaskTask) -> tuple[Image, PixelBox, NDArray[np.bool_] | None]:

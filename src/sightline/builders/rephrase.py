@@ -23,6 +23,7 @@ from sightline.builders.folder import (
     built_image_path,
     everything_dropped,
     read_excluded,
+    share_label,
     write_folder,
 )
 from sightline.builders.replies import (
@@ -177,12 +178,30 @@ def _lines(source: SourceItem, file: ImageFile, result: ReplyResult[Rephrasings]
             prompt=fill(_prompts()["prompt"], question=question),
             question=question,
             references=source.references,
-            labels=source.labels,
+            labels=source.labels
+            if variant == ORIGINAL
+            else {**source.labels, "edits": edits(source, question)},
             cluster=file.digest,
             facts={} if variant == ORIGINAL else {"reply": result.key, "draw": result.draw},
         )
         for variant, question in questions.items()
     ]
+
+
+def edits(source: SourceItem, question: str) -> str:
+    """How far a rephrasing is from its question: their edit distance in words, over the longer one's words.
+
+    >>> edits(SourceItem("1", "", question="What is it?"), "What is this thing?")
+    '50-60 %'
+    """
+    first, second = (text.casefold().rstrip("?. ").split() for text in (source.question, question))
+    row = list(range(len(second) + 1))
+    for number, word in enumerate(first, 1):
+        before, row[0] = row[0], number
+        for place, other in enumerate(second, 1):
+            changed = before + (word != other)
+            before, row[place] = row[place], min(changed, row[place] + 1, row[place - 1] + 1)
+    return share_label(row[-1] / max(len(first), len(second)))
 
 
 def _image_path(file: ImageFile) -> str:

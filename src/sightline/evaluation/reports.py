@@ -39,10 +39,10 @@ from sightline.reporting.comparison import (
     check_rows,
     compared_metrics,
     humans_tables,
-    over_models,
     rows_of,
 )
 from sightline.reporting.notes import ResultPoint, options_text, result_points
+from sightline.reporting.over_models import over_models
 from sightline.reporting.pivot import pivot as pivot_tables
 from sightline.reporting.pivot import settings_tables
 from sightline.reporting.table import ReportTable

@@ -244,6 +244,22 @@ def correlation(first: Sequence[float] | Floats, second: Sequence[float] | Float
     return float(np.clip((x @ y) / math.sqrt((x @ x) * (y @ y)), -1, 1))
 
 
+def correlation_interval(value: float, n: int, *, of_ranks: bool = False) -> tuple[float, float] | None:
+    """The 95 % CI of a correlation over n points by Fisher's z.
+
+    Of ranks (Spearman), the variance of z is that of Bonett and Wright (2000): (1 + value^2 / 2) / (n - 3).
+
+    Returns:
+        The bounds; None with fewer than 4 points, or for a perfect correlation, which has none.
+    """
+    if n < 4 or abs(value) > 1 - 1e-12:
+        return None
+    variance = (1 + value**2 / 2 if of_ranks else 1) / (n - 3)
+    half = float(two_sided_quantile(np.array([np.inf]))[0]) * math.sqrt(variance)
+    centre = math.atanh(value)
+    return math.tanh(centre - half), math.tanh(centre + half)
+
+
 def _sum_of_products(amounts: Floats) -> Floats:
     """The sum of a_i a_j over all ordered pairs of different clusters, for each row.
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from statistics import stdev
 from typing import Any, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
-from sightline.benchmarks.base import Benchmark
-from sightline.benchmarks.registry import benchmark_class
 from sightline.errors import UserError, some_of, unknown_name
 from sightline.formats.jsonl import are_named
-from sightline.metrics.association import SPEARMAN, value_of
 from sightline.metrics.flips import LISTS, AnswerChange, ChangeCounts, count_changes, group_changes
 from sightline.metrics.significance import (
     LEVEL,
@@ -24,7 +19,6 @@ from sightline.metrics.significance import (
     MetricSubset,
     Significance,
 )
-from sightline.metrics.statistics import Floats, correlation
 from sightline.reporting.notes import (
     definition_notes,
     gathered,
@@ -722,73 +716,3 @@ def _humans_table(
     title = f"{first.benchmark}:{first.setting}, humans{f', by {by}' if by else ''}"
     notes = [f"{name}: {note}" for name, row in named for note in row.notes]
     return build_table(title, fields, places, [*notes, *null_notes(places)], interval_notes(places))
-
-
-# -- Statistics over models: correlations of two metrics, and the spread of a metric
-
-Coefficient = Callable[[Floats, Floats], float | None]
-
-
-COEFFICIENTS: Mapping[str, tuple[str, Coefficient]] = {
-    "pearson": ("Pearson", correlation),
-    "spearman": ("Spearman", partial(value_of, SPEARMAN)),
-}
-"""`Benchmark.correlation` -> its name for a reader, and how it is computed."""
-
-FEWEST_MODELS = 3
-
-
-def over_models(results: Sequence[Result]) -> list[ReportTable]:
-    """The correlations and the spread over models that the paper of a benchmark discusses."""
-    kinds = {(result.benchmark, result.setting) for result in results}
-    models = {result.model_identity for result in results}
-    swept = len({(result.model_identity, repr(result.options)) for result in results}) > len(models)
-    if len(kinds) != 1 or swept:
-        return []
-    known, task = benchmark_class(results[0].benchmark), f"{results[0].benchmark}:{results[0].setting}"
-    tables = (_correlations(known, task, results), _spread(known, task, results))
-    return [table for table in tables if table.rows]
-
-
-def _correlations(known: type[Benchmark], task: str, results: Sequence[Result]) -> ReportTable:
-    """The correlation of each pair of metrics over at least three models that have both values."""
-    name, coefficient = COEFFICIENTS[known.correlation]
-    rows = []
-    for first, second in known.correlated_metrics:
-        points = [(_value(result, first), _value(result, second)) for result in results]
-        both = [(x.value, y.value) for x, y in points if x and y]
-        if len(both) >= FEWEST_MODELS:
-            value = coefficient(*np.array(both).T)
-            rows.append((first, second, Value(value, unit="number"), len(both)))
-    columns = (
-        Column("text", "metric", "first"),
-        Column("text", "with", "second"),
-        Column("value", name, known.correlation),
-        Column("count", "models", "models"),
-    )
-    return ReportTable(f"{task}, over models", columns, tuple(rows))
-
-
-def _spread(known: type[Benchmark], task: str, results: Sequence[Result]) -> ReportTable:
-    """The sample standard deviation, minimum and maximum of each metric over at least three models."""
-    rows: list[tuple[Cell, ...]] = []
-    for name in known.spread_metrics:
-        found = [m for m in (_value(result, name) for result in results) if m is not None]
-        values = [m.value for m in found if m.value is not None]
-        if len(values) >= FEWEST_MODELS:
-            numbers = (stdev(values), min(values), max(values))
-            rows.append((name, *(Value(number, unit=found[0].unit) for number in numbers), len(values)))
-    columns = (
-        Column("text", "metric", "metric"),
-        Column("value", "standard\ndeviation", "deviation"),
-        Column("value", "least", "least"),
-        Column("value", "most", "most"),
-        Column("count", "models", "models"),
-    )
-    return ReportTable(f"{task}, spread over models", columns, tuple(rows))
-
-
-def _value(result: Result, name: str) -> MetricValue | None:
-    """The metric over all samples; None without a value."""
-    found = (m for m in result.metrics if m.metric == name and m.subset == "all" and m.value is not None)
-    return next(found, None)
