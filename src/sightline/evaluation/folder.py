@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -117,11 +116,9 @@ class ResultsFolder:
             self._verdicts = self._growing.enter_context(AtomicFile(self._drafts / VERDICTS))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Remove what did not get its place, and a folder that was made for it."""
-        self._stack.__exit__(kind, error, trace)
+        self._stack.__exit__(*error)
         if self._path is not None and self._is_new:
             # A folder with files stays.
             with suppress(OSError):

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from itertools import groupby
 from threading import Lock
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from msgspec.structs import replace
@@ -94,9 +93,7 @@ class RequestSender:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         try:
             if self._early is not None:
                 await self._early.cancel()

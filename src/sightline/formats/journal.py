@@ -7,7 +7,6 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -62,9 +61,7 @@ class Journal:
             self._lock_file()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the journal; remove one that was created and not used."""
         with contextlib.suppress(OSError):
             if self._idle and self._is_current():

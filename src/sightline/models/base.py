@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
@@ -66,9 +65,9 @@ class Model(Protocol):
     name: str
     identity: str
     host: str
-    batch_size: int
-    parallel: int | None
-    capabilities: Capabilities
+    batch_size: int = 1
+    parallel: int | None = None
+    capabilities: Capabilities = Capabilities()
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """Translate sampling options to those that are sent; they enter the request key.
@@ -84,12 +83,11 @@ class Model(Protocol):
         Raises:
             UserError: The model cannot be used at all (no server, no file).
         """
-        ...
+        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the model."""
+        return
 
     def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
         """Answer requests, in any order.

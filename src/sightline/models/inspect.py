@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextvars import Context
 from importlib.util import find_spec
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
@@ -78,9 +77,6 @@ def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 class InspectModel(Model):
     """One model of an inspect provider."""
 
-    batch_size = 1
-    parallel: int | None = None
-
     def __init__(self, model: str, name: str, args: InspectArgs, passed: Mapping[str, Any]) -> None:
         self.name = name
         named = addresses(model, passed)
@@ -125,11 +121,9 @@ class InspectModel(Model):
         await self._provider.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         if self._provider is not None:
-            await self._provider.__aexit__(kind, error, trace)
+            await self._provider.__aexit__(*error)
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
         for index, request in enumerate(requests):

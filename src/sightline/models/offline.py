@@ -7,8 +7,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from sightline.formats.files import read_bytes, text_digest
 from sightline.formats.jsonl import as_answered
@@ -24,20 +23,10 @@ class OfflineModel(Model):
     """The members of `Model` that are the same for every model that answers without a connection."""
 
     batch_size = 256
-    parallel: int | None = None
-    capabilities = Capabilities()
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
         """Drop all options, because none changes an answer."""
         return {}
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close nothing."""
 
 
 class Replay(OfflineModel):

@@ -6,7 +6,6 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from types import TracebackType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -81,9 +80,6 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 class OpenAICompatible(Model):
     """A model behind one endpoint that speaks the chat completions protocol."""
 
-    batch_size = 1
-    parallel: int | None = None
-
     def __init__(self, endpoint: Endpoint, args: EndpointArgs) -> None:
         """Prepare the model; nothing is sent before `async with`."""
         self.name = endpoint.name
@@ -129,9 +125,7 @@ class OpenAICompatible(Model):
         timeouts = Timeouts(self._timeout, CONNECT_SECONDS)
         return HTTPClient(self.address, self._key, timeouts, proxy=self.proxy)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._client is not None:
             await self._client.aclose()
 

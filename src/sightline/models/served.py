@@ -20,7 +20,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, Self
 
 from msgspec import Meta, Struct
@@ -74,9 +73,6 @@ class Served(Model):
     If the server ends early, calls fail with the path of its log; the next run starts it again.
     """
 
-    batch_size = 1
-    parallel: int | None = None
-
     def __init__(
         self,
         command: ServerCommand,
@@ -128,9 +124,7 @@ class Served(Model):
             self._opened = opened.pop_all()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop the server with all processes of its group."""
         await self._opened.aclose()
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterab
 from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from msgspec import Struct
@@ -410,9 +409,6 @@ async def _end_all(idle: dict[Hashable, Fleet]) -> None:
 class ReplicaPool(Model):
     """A model that replicas answer for, with the identity and the options of the model itself."""
 
-    batch_size = 1
-    parallel: int | None = None
-
     def __init__(
         self,
         model: Model,
@@ -442,9 +438,7 @@ class ReplicaPool(Model):
         self._fleet = await take_fleet(self._key, Fleet(self.name, self._launcher, self._concurrency))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await leave_fleet(self._key, self._fleet)
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:

@@ -13,7 +13,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import msgspec
@@ -392,15 +391,13 @@ class Gather:
         self._workers = [asyncio.create_task(self._work()) for _ in range(windows)]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: Any) -> None:
         for worker in self._workers:
             worker.cancel()
         await asyncio.wait(self._workers)
         for _, result in self._waiting:
             result.cancel()
-        await self._model.__aexit__(kind, error, trace)
+        await self._model.__aexit__(*error)
 
     async def answer(self, request: Request) -> Answer | Failure:
         result: asyncio.Future[Answer | Failure] = asyncio.get_running_loop().create_future()

@@ -11,7 +11,6 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from threading import Event, Lock, Semaphore, Thread
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from sightline.errors import EnvironmentFailedError, UserError
@@ -115,9 +114,7 @@ class LocalModel(Model):
         self._encoder = Encoder(self._loaded, self.args.template)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Wait for the current batch, which is cut off if nobody waits for it, and free the memory."""
         self._stop.set()
         await asyncio.to_thread(self._threads.shutdown)
