@@ -83,12 +83,6 @@ def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
         pass
 
 
-def test_a_system_without_file_locks_gets_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.formats.journal.fcntl", None)
-    with pytest.warns(RuntimeWarning, match="no file locks: run one build at a time"), Journal(tmp_path):
-        pass
-
-
 def test_one_that_its_holder_removed_while_it_was_opened_is_opened_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,9 +98,6 @@ class _CheckedSources(Struct, frozen=True, dict=True):
     def fingerprint_of(self, source: SourceItem) -> str:
         """The fingerprint of one source: the content of its image counts, its path does not."""
         plain = msgspec.to_builtins(structs.replace(source, image=self.digests[source.id], root=""))
-        if not source.options:
-            # Folders that were built before sources had options stay finished.
-            del plain["options"]
         return json_digest([self._header, plain])
 
 
@@ -298,9 +295,6 @@ def _results(ready: set[Future[ResultT]]) -> Iterator[ResultT]:
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
     """Delay Ctrl-C until the block ends; processes that start inside the block never receive it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

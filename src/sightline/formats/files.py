@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import errno
+import fcntl
 import gzip
 import hashlib
 import json
@@ -335,11 +336,6 @@ def writing(path: object) -> Iterator[None]:
 # -- Temporary files and folders: their process locks them; what nobody locks is left over from a killed
 #    one
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks: nothing is removed there.
-    fcntl = None  # type: ignore[assignment]
-
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+\.[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
@@ -379,10 +375,9 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 def hold(descriptor: int) -> None:
     """Lock an open file or folder until it is closed, which the end of the process does too."""
-    if fcntl is not None:
-        # A file system without locks keeps its leftovers.
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    # A file system without locks keeps its leftovers.
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def remove_leftovers(path: Path) -> None:
@@ -403,8 +398,6 @@ def _found(folder: str) -> dict[str, list[str]]:
 
 
 def _remove_unless_held(path: Path) -> None:
-    if fcntl is None:
-        return
     # OSError: it is locked, it is gone, or it belongs to another user.
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -15,11 +15,6 @@ from msgspec import Struct, field
 from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.groups import GroupLine
 from sightline.text import UNDECODABLE
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 JOURNAL = ".journal.jsonl"
 
@@ -157,9 +152,4 @@ def discard(folder: Path) -> None:
 
 def _lock(descriptor: int) -> None:
     """Lock a file until it is closed, which a kill does too. Raises BlockingIOError if it is locked."""
-    if fcntl is None:
-        warnings.warn(
-            "this system has no file locks: run one build at a time in a folder", RuntimeWarning, stacklevel=4
-        )
-    else:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

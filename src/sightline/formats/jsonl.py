@@ -691,14 +691,6 @@ class AnswersToExport:
         return UserError(message, file=self.file, record=outcome.sample, **more)
 
 
-def _accept(answers: AnswersToExport) -> None:
-    """Accept any answers."""
-
-
-def _always(answers: AnswersToExport) -> bool:
-    return True
-
-
 class ExportFormat(Struct, frozen=True):
     """A layout in which answers are written.
 
@@ -709,9 +701,9 @@ class ExportFormat(Struct, frozen=True):
 
     summary: str
     write: Callable[[AnswersToExport, Path], list[str]]
-    check: Callable[[AnswersToExport], None] = _accept
+    check: Callable[[AnswersToExport], None] = lambda answers: None
     file: str = ""
-    applies: Callable[[AnswersToExport], bool] = _always
+    applies: Callable[[AnswersToExport], bool] = lambda answers: True
 
 
 def export(file: Path, layout: ExportFormat, path: Path, data: Path | None, model: str = "") -> list[str]:
