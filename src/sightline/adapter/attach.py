@@ -52,9 +52,8 @@ class PromptPrefix:
         placeholders = mask & (mask.cumsum(1) <= self.length)
         # Training must compute the vectors in the same precision as inference.
         with torch.autocast(embeddings.device.type, enabled=False):
-            vectors = self.module(
-                embeddings[:, : mask.shape[1]].to(_dtype(self.module)), mask & ~placeholders
-            )
+            inputs = embeddings[:, : mask.shape[1]].to(next(self.module.parameters()).dtype)
+            vectors = self.module(inputs, mask & ~placeholders)
         behind = embeddings.shape[1] - placeholders.shape[1]
         positions = torch.nn.functional.pad(placeholders, (0, behind))[..., None]
         inserted = embeddings.masked_scatter(positions, vectors.to(embeddings.dtype))
@@ -112,10 +111,6 @@ def _with_lora(loaded: Loaded, lora: Lora) -> dict[str, torch.nn.Parameter]:
         # In half precision small updates vanish or overflow. The layers convert their inputs.
         weight.data = weight.data.float()
     return trainable
-
-
-def _dtype(module: torch.nn.Module) -> torch.dtype:
-    return next(module.parameters()).dtype
 
 
 # -- The size of an adapter relative to its model, computed from the model's configuration alone

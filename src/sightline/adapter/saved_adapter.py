@@ -244,10 +244,9 @@ class TrainingCheckpoint:
     def add_step(self, step: TrainingStep) -> None:
         self.entries.append(LogEntry(step.number, step.loss, step.disagreement))
 
-    def add_validation(self, validation: Validation | None) -> None:
-        """Add a validation, if there was one, to the last step of the log."""
-        if validation is not None:
-            self.entries[-1] = replace(self.entries[-1], validation=validation)
+    def add_validation(self, validation: Validation) -> None:
+        """Add a validation to the last step of the log."""
+        self.entries[-1] = replace(self.entries[-1], validation=validation)
 
     def lacks_validation(self, every: int) -> bool:
         """Tell whether the validation after the last step is missing because it failed."""

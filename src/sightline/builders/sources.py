@@ -26,7 +26,7 @@ from sightline.progress import progress
 from sightline.text import UNDECODABLE, Records, json_records, unknown_field
 from sightline.types import LETTERS, ImageFile, ImageRef, Labels
 
-IMAGE = ("image", "picture")
+IMAGE = "image"
 OPTIONS = "options"
 ANSWER_COLUMNS = ("answer", "answers", "reference", "references")
 
@@ -197,7 +197,7 @@ def with_columns(table: RawTable, path: Path, *needed: str) -> RawTable:
 
 def _refuse_unknown(fields: Iterable[str], path: Path, where: str) -> None:
     """Raise UserError for a field that nothing reads, such as a misspelled one."""
-    known = (*IMAGE, "id", "question", OPTIONS, *ANSWER_COLUMNS)
+    known = (IMAGE, "id", "question", OPTIONS, *ANSWER_COLUMNS)
     for name in fields:
         if name not in known:
             raise unknown_field(name, known, path, where)
@@ -205,15 +205,14 @@ def _refuse_unknown(fields: Iterable[str], path: Path, where: str) -> None:
 
 def _image_path(row: Mapping[str, Any], where: str, path: Path, root: Path) -> str:
     """The path of a record's image relative to the root; UserError if there is none or it leaves the root."""
-    column = next((name for name in IMAGE if name in row), None)
-    if column is None:
+    if IMAGE not in row:
         raise UserError(
-            "is missing", file=path, record=where, field="image", found=list(row), expected="an image's path"
+            "is missing", file=path, record=where, field=IMAGE, found=list(row), expected="an image's path"
         )
-    name = _text(row[column], where, column, path)
+    name = _text(row[IMAGE], where, IMAGE, path)
     if not name or "\0" in name:
-        raise UserError("names no image", file=path, record=where, field=column, found=row[column])
-    return confined(name, path, where, column, root)
+        raise UserError("names no image", file=path, record=where, field=IMAGE, found=row[IMAGE])
+    return confined(name, path, where, IMAGE, root)
 
 
 def _references(row: Mapping[str, Any], where: str, path: Path) -> tuple[str, ...]:
@@ -398,7 +397,7 @@ def place_sources(named: Mapping[str, str], path: Path, images: Path | None = No
 
 
 def _is_mapping(row: Mapping[str, Any]) -> bool:
-    return all(isinstance(value, str) for value in row.values()) and not any(name in row for name in IMAGE)
+    return all(isinstance(value, str) for value in row.values()) and IMAGE not in row
 
 
 def _by_stem(folder: Path) -> dict[str, list[str]]:

@@ -109,10 +109,61 @@ class Runner:
             opened: Models that stay open after the run; None: the run closes the models that it opens.
             check: Checks the endpoints before the first request is sent; None for no check. Needs `reread`.
         """
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._store.claims.at_work())
-            opened = opened or OpenModels(stack)
-            await self._run(requests, opened, check, reread, before_sending, on_settled)
+        counts, options = self._counts, self._options
+
+        async def prepare_to_send() -> None:
+            if before_sending is not None:
+                await before_sending()
+            if check is not None and reread is not None:
+                await self.check(check, reread, open_models)
+
+        self._is_selecting = True
+        self._finished = asyncio.Event()
+        self._queue = CallQueue()
+        capacity = REQUESTS_PER_LOOKUP + sum(
+            2 * max(calls_at_a_time(model, options.concurrency), model.batch_size) for model in self._models
+        )
+        self._sent = self._sent_again = 0
+        self._admission = Admission(
+            capacity, self._models[0].name, options.budget, options.account, counts, self._queue
+        )
+        self._committer = Committer(self._store, self._on_commit)
+        self._selector = RequestSelector(
+            self._store,
+            self._committer,
+            self._admission,
+            self._queue,
+            counts,
+            self._shared,
+            self._recent,
+            prepare_to_send,
+            on_settled,
+            retry_errors=options.retry_errors,
+            held_back=options.held_back,
+            cost_at_most=self._full_length_cost if self._takes_hours else None,
+        )
+        async with self._store.claims.at_work(), AsyncExitStack() as stack:
+            open_models = opened or OpenModels(stack)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    started = [tasks.create_task(self._select(requests))]
+                    # Models load only if something must be sent.
+                    await self._queue.first_call.wait()
+                    if not self._finished.is_set():
+                        workers = [
+                            tasks.create_task(self._work(model, self._limiters[model.host]))
+                            for model in await self._open_models(open_models, check)
+                            for _ in range(self._parallel_calls(model))
+                        ]
+                        started += [*workers, tasks.create_task(self._fail_when_all_stop(workers))]
+                        await self._finished.wait()
+                    for task in started:
+                        task.cancel()
+            except ExceptionGroup as group:
+                raise _first_error(group) from None
+            finally:
+                self._admission.close(self._sent, self._sent_again)
+                await self._committer.close()
 
     async def check(
         self, check: EndpointCheck, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels
@@ -167,69 +218,6 @@ class Runner:
             raise
         report_to(limiter, [result], limiter.successes)
         return result
-
-    async def _run(
-        self,
-        requests: Iterable[KeyedRequest] | RequestFeed,
-        opened: OpenModels,
-        check: EndpointCheck | None,
-        reread: Callable[[], Iterable[KeyedRequest]] | None,
-        before_sending: Callable[[], Awaitable[None]] | None,
-        on_settled: Callable[[Iterable[str]], None],
-    ) -> None:
-        counts, options = self._counts, self._options
-
-        async def prepare_to_send() -> None:
-            if before_sending is not None:
-                await before_sending()
-            if check is not None and reread is not None:
-                await self.check(check, reread, opened)
-
-        self._is_selecting = True
-        self._finished = asyncio.Event()
-        self._queue = CallQueue()
-        capacity = REQUESTS_PER_LOOKUP + sum(
-            2 * max(calls_at_a_time(model, options.concurrency), model.batch_size) for model in self._models
-        )
-        self._sent = self._sent_again = 0
-        self._admission = Admission(
-            capacity, self._models[0].name, options.budget, options.account, counts, self._queue
-        )
-        self._committer = Committer(self._store, self._on_commit)
-        self._selector = RequestSelector(
-            self._store,
-            self._committer,
-            self._admission,
-            self._queue,
-            counts,
-            self._shared,
-            self._recent,
-            prepare_to_send,
-            on_settled,
-            retry_errors=options.retry_errors,
-            held_back=options.held_back,
-            cost_at_most=self._full_length_cost if self._takes_hours else None,
-        )
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                started = [tasks.create_task(self._select(requests))]
-                # Models load only if something must be sent.
-                await self._queue.first_call.wait()
-                if not self._finished.is_set():
-                    workers = [
-                        tasks.create_task(self._work(model, self._limiters[model.host]))
-                        for model in await self._open_models(opened, check)
-                        for _ in range(self._parallel_calls(model))
-                    ]
-                    started += [*workers, tasks.create_task(self._fail_when_all_stop(workers))]
-                    await self._finished.wait()
-                for task in started:
-                    task.cancel()
-        except ExceptionGroup as group:
-            raise _first_error(group) from None
-        finally:
-            self._admission.close(self._sent, self._sent_again)
-            await self._committer.close()
 
     @property
     def _takes_hours(self) -> bool:

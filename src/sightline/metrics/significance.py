@@ -90,13 +90,13 @@ class Significance(Struct, frozen=True):
         return self.holm is not None and self.holm <= LEVEL
 
 
-def significance(rows: Sequence[PairedValues], *, seed: int = 0, asides: bool = True) -> list[Significance]:
+def significance(rows: Sequence[PairedValues], *, asides: bool = True) -> list[Significance]:
     """Test every row of a table and correct the p-values for the number of rows.
 
     Without `asides`, there are no t test and no McNemar's test, which decide nothing: for them scipy.special
     is imported, a tenth of the time of a comparison.
     """
-    tested = [_tested(row, seed, asides=asides) for row in rows]
+    tested = [_tested(row, asides=asides) for row in rows]
     plain = [one.p for one in tested]
     return [
         replace(one, holm=strict, benjamini_hochberg=mild)
@@ -119,7 +119,7 @@ def corrected_together(
     ]
 
 
-def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int = 0) -> FlipTest:
+def flip_clusters(differences: Floats, clusters: NDArray[np.intp]) -> FlipTest:
     """The p-value of a mean difference by a cluster sign-flip permutation test.
 
     Under the null hypothesis the two runs are exchangeable within each cluster. The p-value is the
@@ -145,10 +145,8 @@ def flip_clusters(differences: Floats, clusters: NDArray[np.intp], *, seed: int 
     if math.prod(int(count) + 1 for count in counts) <= _EXACT:
         totals, probabilities = _all_flips(sizes, counts)
         return FlipTest(min(1.0, float(probabilities[np.abs(totals) >= least].sum())))
-    far = sum(
-        int(np.count_nonzero(np.abs(totals) >= least))
-        for totals in _drawn_flips(np.repeat(sizes, counts), seed)
-    )
+    drawn = _drawn_flips(np.repeat(sizes, counts))
+    far = sum(int(np.count_nonzero(np.abs(totals) >= least)) for totals in drawn)
     return FlipTest((1 + far) / (1 + DRAWS), DRAWS)
 
 
@@ -235,11 +233,11 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     )
 
 
-def _tested(row: PairedValues, seed: int, *, asides: bool) -> Significance:
+def _tested(row: PairedValues, *, asides: bool) -> Significance:
     differences = row.after - row.before
     binary = np.isin((row.before, row.after), (0, 1)).all()
     lost, won = int((differences < 0).sum()), int((differences > 0).sum())
-    flipped = flip_clusters(differences, row.clusters, seed=seed) if len(differences) else None
+    flipped = flip_clusters(differences, row.clusters) if len(differences) else None
     return Significance(
         p=flipped.p if flipped else None,
         draws=flipped.draws if flipped else 0,
@@ -294,9 +292,9 @@ def _all_flips(sizes: Floats, counts: NDArray[np.intp]) -> tuple[Floats, Floats]
     return totals, probabilities
 
 
-def _drawn_flips(sizes: Floats, seed: int) -> Iterator[Floats]:
+def _drawn_flips(sizes: Floats) -> Iterator[Floats]:
     """DRAWS sums of clusters with random signs, in blocks."""
-    generator = np.random.Generator(np.random.PCG64(seed))
+    generator = np.random.Generator(np.random.PCG64(0))
     rows = max(1, _BLOCK // len(sizes))
     for start in range(0, DRAWS, rows):
         upward = generator.integers(0, 2, (min(rows, DRAWS - start), len(sizes)), dtype=np.int8)

@@ -311,12 +311,8 @@ class Replica(Protocol):
         ...
 
 
-class Joined(Protocol):
-    """What a launcher calls with each replica that is ready for requests."""
-
-    def __call__(self, replica: Replica) -> None:
-        """Send requests to the replica from now on."""
-        ...
+Joined = Callable[[Replica], None]
+"""What a launcher calls with each replica that is ready for requests."""
 
 
 class Left(Protocol):
