@@ -69,7 +69,7 @@ def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list
     """The table of the judgements that stand, with what they are about."""
     fields = [field.name for field in state.project.task.fields]
     hidden = sorted({name for item in state.items.values() for name in item.hidden})
-    about = ["phase", "stratum", "cluster", "variant", "probability", "targets"]
+    about = ["phase", "stratum", "cluster", "variant", "probability", "targets", "guidelines"]
     own = [ITEM, BY, *fields, "role", "seconds", "time"]
     # A field of the user may be called like what an item is about, and drafts name their own item.
     rows = [[*own, *(name if name not in own else f"{name} of the source" for name in about + hidden)]]
@@ -87,6 +87,7 @@ def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list
                 f"{entry.time:.0f}",
                 *place,
                 " ".join(item.targets),
+                str(state.version_at(entry)),
                 *(_joined(item.hidden.get(name, "")) for name in hidden),
             ]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from sightline.annotation.assignment import choose, is_free, is_test_over, result_of_test
 from sightline.annotation.decisions import is_reconsidered
 from sightline.annotation.iibench_records import CHECKS
-from sightline.annotation.state import RESPONSE, State
+from sightline.annotation.state import GUIDELINES, RESPONSE, State
 from sightline.annotation.store import AnnotationStore, ProjectRow, Transaction
 from sightline.annotation.task import Field, Task
 from sightline.annotation.types import (
@@ -31,12 +32,14 @@ from sightline.annotation.types import (
     options_of,
 )
 from sightline.errors import UserError
+from sightline.formats.files import text_digest
 from sightline.store.database import repeat_if_lost
 
 ITEM_LEASE_SECONDS = 30 * 60.0
 """How long an item stays in an annotator's hands after the last view of its page."""
 
 LONGEST_REASON = 1000
+LONGEST_GUIDELINES = 50_000
 
 
 class NotYourItemError(UserError):
@@ -131,6 +134,27 @@ class LiveProject:
         action: Action = "accept" if accepts else "reject"
         entry = Entry(0, item, OWNER, action, _form_id(form), self._clock(), {RESPONSE: response})
         return self._store.append(self.row.number, [entry])[0]
+
+    def change_guidelines(self, text: str) -> None:
+        """Add a version of the guidelines, unless it is the newest one."""
+        if not text.strip() or len(text) > LONGEST_GUIDELINES:
+            raise UserError(
+                "is empty or too long", field=GUIDELINES, expected=f"1 to {LONGEST_GUIDELINES:,} characters"
+            )
+        if text.strip() != self.refresh().guidelines.strip():
+            form = f"guidelines-{secrets.token_urlsafe(18)}"
+            entry = Entry(0, 0, OWNER, "guidelines", form, self._clock(), {GUIDELINES: text})
+            self._store.append(self.row.number, [entry])
+
+    def remark(self, annotator: Annotator, number: int, text: str, form: str) -> None:
+        """Add what an annotator tells the owner about an item in hand or judged."""
+        if not text.strip():
+            raise UserError("is empty", field="Remark", expected="what the owner should know")
+        item, reason = self.own_item(annotator, number), text.strip()[:LONGEST_REASON]
+        # A page can send several remarks.
+        form = f"{_form_id(form)}-remark-{text_digest(reason)[:16]}"
+        entry = Entry(0, item.number, annotator.number, "remark", form, self._clock(), reason=reason)
+        self._store.append(self.row.number, [entry])
 
     def consent(self, annotator: Annotator, form: str) -> None:
         entry = Entry(0, 0, annotator.number, "consent", _form_id(form), self._clock())

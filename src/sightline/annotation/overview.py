@@ -37,7 +37,7 @@ from sightline.annotation.decisions import (
 )
 from sightline.annotation.state import State
 from sightline.annotation.task import ADJUDICATOR
-from sightline.annotation.types import Annotator
+from sightline.annotation.types import Annotator, Entry
 from sightline.types import MetricValue
 
 
@@ -58,6 +58,7 @@ class Overview(Struct, frozen=True):
     obtainable: int
     stuck: Mapping[int, Sequence[int]]
     to_compare: Sequence[AnswerToCompare] = ()
+    remarks: Sequence[Entry] = ()
 
     def with_status(self, status: str) -> list[int]:
         return [number for number, decision in self.decisions.items() if decision.status == status]
@@ -99,6 +100,7 @@ def overview(state: State, annotators: Sequence[Annotator], now: float, growth: 
             if raters < missing[number]
         },
         to_compare=[one for one in answers_to_compare(state, annotators) if one.accepted is None],
+        remarks=state.remarks,
     )
 
 

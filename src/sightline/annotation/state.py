@@ -12,6 +12,12 @@ from sightline.scoring.text import folded
 RESPONSE = "response"
 """The name of the answer in the values of an entry that accepts or rejects it."""
 
+GUIDELINES = "guidelines"
+"""The name of the text in the values of an entry with new guidelines."""
+
+_ON_ITEMS = ("judge", "skip", "broken", "undo")
+"""The actions that change what an annotator says about an item."""
+
 
 class State:
     """What the log says up to its last entry. It does not change: threads may share it."""
@@ -31,6 +37,8 @@ class State:
         self._first: dict[tuple[int, int], Entry] = {}
         self._open: dict[int, int] = {}
         self._accepted: dict[tuple[int, str], bool] = {}
+        self.versions: tuple[Entry, ...] = ()
+        self.remarks: tuple[Entry, ...] = ()
 
     def advance(self, entries: Sequence[Entry]) -> State:
         """Apply entries that follow the last one."""
@@ -45,7 +53,9 @@ class State:
             same_answer(entry.item, str(entry.values[RESPONSE])): entry.action == "accept"
             for entry in compared
         }
-        acted = [entry for entry in entries if entry.action not in ("consent", "accept", "reject")]
+        after.versions += tuple(entry for entry in entries if entry.action == "guidelines")
+        after.remarks += tuple(entry for entry in entries if entry.action == "remark")
+        acted = [entry for entry in entries if entry.action in _ON_ITEMS]
         after._by_item = _copied(self._by_item, {entry.item for entry in acted})
         after._by_annotator = _copied(self._by_annotator, {entry.annotator for entry in acted})
         after._independent, after._first = dict(self._independent), dict(self._first)
@@ -98,6 +108,20 @@ class State:
             self._open[entry.annotator] = entry.item
         else:
             self._open.pop(entry.annotator, None)
+
+    @property
+    def guidelines(self) -> str:
+        """The newest version; the task has the first one."""
+        return str(self.versions[-1].values[GUIDELINES]) if self.versions else self.project.task.guidelines
+
+    def version_at(self, entry: Entry) -> int:
+        """The version of the guidelines, from 1, under which an entry was made."""
+        return 1 + sum(version.number < entry.number for version in self.versions)
+
+    def has_new_guidelines(self, annotator: int) -> bool:
+        """Whether the guidelines changed since an annotator's latest entry."""
+        own = [entry.number for entry in self.of_annotator(annotator).values()]
+        return bool(self.versions and own) and self.versions[-1].number > max(own)
 
     def has_consented(self, annotator: int) -> bool:
         return annotator in self._consented

@@ -210,7 +210,7 @@ class Transaction:
         return None if row is None else _entry(self._connection, *row)
 
     def append(self, entry: Entry) -> Entry:
-        """Add an entry, and end the lease of its item."""
+        """Add an entry, and end the lease of its item; a remark leaves it."""
         found = self.find(entry.form)
         if found is not None:
             return found
@@ -218,7 +218,8 @@ class Transaction:
         values = {"project": self._project, "form": storable_text(entry.form), "body": body}
         statement = insert_one(_log).values(**values).returning(_log.c.id)
         number = int(self._connection.core.execute(statement).scalar_one())
-        self.end_leases(entry.annotator, entry.item)
+        if entry.action != "remark":
+            self.end_leases(entry.annotator, entry.item)
         return replace(entry, number=number)
 
     def leases(self, now: float) -> list[Lease]:

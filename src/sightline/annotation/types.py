@@ -15,9 +15,10 @@ from sightline.store.database import damage
 Values = Mapping[str, str | tuple[str, ...]]
 """Name of a field -> its value, or its values if it holds several."""
 
-Action = Literal["judge", "skip", "broken", "undo", "consent", "accept", "reject"]
+Action = Literal["judge", "skip", "broken", "undo", "consent", "accept", "reject", "guidelines", "remark"]
 """What somebody did; `broken`: something is wrong with the item itself. `accept` and `reject` are the owner's
-decision about an answer that rules cannot compare."""
+decision about an answer that rules cannot compare. `guidelines` is a new version of them by the owner, and
+`remark` what an annotator tells the owner about an item."""
 
 Pick = Literal["all", "random", "stratified"]
 

@@ -378,6 +378,11 @@ def _notes(seen: Overview) -> list[str]:
             f"answers that only you can compare with the expected ones: {len(seen.to_compare):,}; the page"
             " Annotate of `sightline serve` lists them"
         )
+    if seen.remarks:
+        numbers = dict.fromkeys(str(entry.item) for entry in seen.remarks)
+        notes.append(
+            f"remarks of annotators on the items {', '.join(list(numbers)[:20])}: see the page Annotate"
+        )
     if seen.broken:
         notes.append(f"reported as broken: {', '.join(map(str, seen.broken[:20]))}")
     return notes

@@ -192,6 +192,7 @@ def show_item(
         "undoable": undoable,
         "undo_check": form_token(live.row, annotator, undoable),
         "others": _others(desk, item),
+        "has_new_guidelines": desk.state.has_new_guidelines(annotator.number),
         "message": message,
         "fault": fault,
     }
@@ -322,6 +323,8 @@ class Desk(Struct, frozen=True):
             "task": self.holder.live.row.project.task,
             "annotator": annotator.name,
             "place": self.place,
+            "guidelines": self.state.guidelines,
+            "version": 1 + len(self.state.versions),
             "present": [one for one in self.state.project.task.phases if one.name in self.state.phases],
             "done": done,
             "total": done + left,
@@ -382,6 +385,10 @@ def _acted(desk: Desk, item: Item, fields: Fields) -> Response:
     if one(fields, "action") == EARLIER and step and can_go_back(task, item, step):
         given = given_values(task, item, fields)
         return show_item(desk, item, given, step=step - 1, form=one(fields, "form"))
+    if one(fields, "action") == "remark":
+        live.remark(annotator, item.number, one(fields, "remark"), one(fields, "form"))
+        given = given_values(task, item, fields)
+        return show_item(desk, item, given, step=step, message="Your remark is sent to the owner.")
     action = _action(fields)
     given = given_values(task, item, fields) if action == "judge" else {}
     if action == "judge" and step + 1 < steps_of(task, item):

@@ -100,6 +100,7 @@ ANNOTATION_FORMS: dict[str, FormPage] = {
     "/projects/{project:int}/answers": owner.compare_answer,
     "/projects/{project:int}/annotators": owner.invite_annotator,
     "/projects/{project:int}/annotators/{annotator:int}": owner.change_annotator,
+    "/projects/{project:int}/guidelines": owner.change_guidelines,
     "/projects/{project:int}/state": owner.close,
 }
 """Path -> what a form about a project does."""

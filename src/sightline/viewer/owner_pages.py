@@ -51,6 +51,7 @@ from sightline.reporting.chart_kinds import growth
 from sightline.reporting.charts import PAGE_INCHES
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import corrected_tables
+from sightline.text import local_time
 from sightline.types import Verdict
 from sightline.viewer.access import NOT_KEPT
 from sightline.viewer.addresses import NotFoundError, number_of, read_word
@@ -106,6 +107,9 @@ def project_page(viewer: Viewer, request: Request) -> Response:
             "quality_notes": [] if isinstance(quality, str) else quality.notes(),
             "doubtful": doubtful_items(state, seen, annotators, quality),
             "links": personal_links(row, annotators, base, viewer.projects.clock()),
+            "guidelines": state.guidelines,
+            "versions": state.versions,
+            "changed": local_time(state.versions[-1].time) if state.versions else "",
         },
     )
 
@@ -248,6 +252,12 @@ def change_annotator(viewer: Viewer, request: Request, fields: Fields) -> Respon
     return RedirectResponse(
         f"/projects/{row.number}#{'links' if action in ('renew', 'revoke') else 'annotators'}", 303
     )
+
+
+def change_guidelines(viewer: Viewer, request: Request, fields: Fields) -> Response:
+    live = viewer.projects.live(request.path_params["project"])
+    live.change_guidelines(one_value(fields, "guidelines"))
+    return RedirectResponse(f"/projects/{live.row.number}#guidelines", 303)
 
 
 def close(viewer: Viewer, request: Request, fields: Fields) -> Response:

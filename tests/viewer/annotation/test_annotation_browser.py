@@ -345,7 +345,7 @@ def test_an_image_is_kept_or_dropped_in_one_action(served: tuple[Site, str], vis
         expect(page.locator("#judge .v")).to_have_count(0)  # No choice here is right or wrong.
         number = page.locator("#judge").get_attribute("action")
         assert number is not None
-        page.get_by_label("Remark").press("Enter")  # Enter decides nothing.
+        page.locator("[name=f-remark]").press("Enter")  # Enter decides nothing.
         page.keyboard.press("Escape")
         for key in keys:
             page.keyboard.press(key)

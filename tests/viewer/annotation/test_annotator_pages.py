@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from tests.viewer.annotation.conftest import MODELS, Site, Visitor, draw, responses
 from tests.viewer.conftest import TOKEN
 
+from sightline.annotation.exchange import judgements_table
 from sightline.annotation.links import form_token
+from sightline.annotation.overview import overview
 from sightline.annotation.store import ProjectRow
 from sightline.annotation.task import Field, GoldRule, Option, Part, Phase, PhaseKind, Task, task
 from sightline.annotation.types import Item
@@ -292,7 +294,7 @@ def test_a_field_whose_options_the_item_lacks_is_not_on_the_page(site: Site, vis
     page = visit().begin(site.link(site.add(made, items, "AK"), "AK"))
     if page.item == 2:  # Everybody has an order of their own.
         page.judge(f_option="0")
-    assert page.text.count('class="lab" for=') + page.text.count("<legend") == 2  # One field, and the reason.
+    assert page.text.count('class="lab" for=') + page.text.count("<legend") == 3  # One field, reason, remark.
     assert "Test" not in page.text.partition("<main")[2]  # Phases without items are not shown.
 
 
@@ -448,3 +450,50 @@ def test_only_verdicts_on_answers_have_the_colours_of_right_and_wrong(site: Site
     for name in ("rate", "judge", "same-meaning", "equivalence", "screen-captions", "verify"):
         page = visit().begin(site.link(site.add(task(name), [item], "AK"), "AK")).text
         assert ('class="btn yes"' in page) == (name in ("rate", "judge", "verify")), name
+
+
+def test_new_guidelines_are_told_to_those_who_have_begun_and_each_judgement_keeps_its_version(
+    site: Site, rating: ProjectRow, rater: Visitor, visit: Visit
+) -> None:
+    live = site.projects.live(rating.number)
+    first = rater.item
+    rater.accept()
+    live.change_guidelines("Reject **every** typo.")
+    live.change_guidelines("Reject **every** typo.")  # the same text is no version
+    rater.open(f"/annotate/{rating.number}/item")
+    assert "The guidelines have changed since your last item" in rater.text
+    assert "<strong>every</strong>" in rater.text
+    second = rater.item
+    rater.accept()
+    assert "The guidelines have changed" not in rater.text
+    newcomer = visit().begin(site.link(rating, "BR"))
+    assert "The guidelines have changed" not in newcomer.text
+    assert "version 2" in newcomer.open(f"/annotate/{rating.number}/guidelines").text
+    table = judgements_table(live.refresh(), live.annotators())
+    version, item = table[0].index("guidelines"), table[0].index("item")
+    assert {(row[item], row[version]) for row in table[1:]} == {
+        (f"item-{first:04d}", "1"),
+        (f"item-{second:04d}", "2"),
+    }
+
+
+def test_a_remark_reaches_the_owner_and_changes_no_judgement(
+    site: Site, rating: ProjectRow, rater: Visitor
+) -> None:
+    item = rater.item
+    form = rater.form(action="remark", remark="  The image is <upside> down. ")
+    rater.send(form)
+    assert "Your remark is sent to the owner." in rater.text
+    rater.send(form, f"/annotate/{rating.number}/items/{item}")
+    assert rater.item == item
+    assert rater.judge(action="remark", remark=" ").status == 422
+    live = site.projects.live(rating.number)
+    (entry,) = live.refresh().remarks
+    assert (entry.item, entry.reason) == (item, "The image is <upside> down.")
+    assert live.state.of_item(item) == {}
+    rater.open(f"/annotate/{rating.number}/item").accept()
+    assert live.refresh().of_item(item)[1].values == {"verdict": "right"}
+    seen = overview(live.state, live.annotators(), site.clock())
+    assert [one.item for one in seen.remarks] == [item]
+    other = Item(99)
+    assert rater.send(form, f"/annotate/{rating.number}/items/{other.number}").status == 403

@@ -57,10 +57,29 @@ def test_every_page_of_the_owner_needs_the_token(site: Site, rating: ProjectRow,
         f"{place}/annotators",
         f"{place}/annotators/1",
         f"{place}/state",
+        f"{place}/guidelines",
         f"{place}/answers",
     ):
         assert _post(stranger, path, action="close", name="X", days="3") == 403
     assert site.annotations.project(str(rating.number)).closed is None
+
+
+def test_the_owner_changes_the_guidelines_and_reads_the_remarks(
+    site: Site, rating: ProjectRow, owner: Visitor, visit: Visit
+) -> None:
+    place = f"/projects/{rating.number}"
+    assert "Remarks" not in owner.open(place).text
+    assert _post(owner, f"{place}/guidelines", guidelines="Read.\n\nAccept <all>.") == 303
+    assert _post(owner, f"{place}/guidelines", guidelines=" ") == 400
+    rater = visit().begin(site.link(rating, "AK"))
+    assert "Accept &lt;all&gt;." in rater.text
+    rater.judge(action="remark", remark="Which clock?")
+    page = owner.open(place).text
+    assert "version 2, 20" in page
+    assert "Read.\n\nAccept &lt;all&gt;.</textarea>" in page
+    assert "Which clock?" in page
+    site.annotations.close(rating.number)
+    assert _post(owner, f"{place}/guidelines", guidelines="Later.") == 409
 
 
 @pytest.mark.parametrize("origin", [None, "null", "https://evil.example"])

@@ -77,7 +77,7 @@ setInterval(() => {
 const DRAFT_DAYS = 30;
 const DRAFT = "sightline draft ";
 const draftKey = judged && `${DRAFT}${judged.getAttribute("action")} ${judged.dataset.annotator}`;
-const typed = () => [...judged.elements].filter((one) => one.matches("textarea, input:not([type=hidden])"));
+const typed = () => [...judged.elements].filter((one) => one.matches("[name^='f-']:not([type=hidden], button)"));
 
 function keepDraft() {
   const present = new Set(typed().map((one) => one.name));
