@@ -96,6 +96,7 @@ FORMS: dict[str, Page] = {
 ANNOTATION_FORMS: dict[str, FormPage] = {
     f"{_PROJECT}/consent": annotator.consent,
     f"{_PROJECT}/items/{{number:int}}": annotator.act,
+    "/projects": owner.new_project,
     "/projects/{project:int}/items/{number:int}": owner.settle,
     "/projects/{project:int}/answers": owner.compare_answer,
     "/projects/{project:int}/annotators": owner.invite_annotator,

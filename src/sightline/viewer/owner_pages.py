@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from sightline.annotation.creation import Draft, NewProject, draft_project
 from sightline.annotation.decisions import (
     AnswerToCompare,
     answers_to_compare,
@@ -37,14 +38,17 @@ from sightline.annotation.overview import (
     pairwise,
     stuck_sentence,
 )
+from sightline.annotation.sources import SourceRequest
 from sightline.annotation.state import State
 from sightline.annotation.store import ProjectRow
-from sightline.annotation.task import Task
+from sightline.annotation.task import Task, task_names
+from sightline.annotation.task import task as find_task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, ItemImage, Project, Values, as_given
-from sightline.errors import UserError
+from sightline.benchmarks.registry import benchmark_names
+from sightline.errors import UserError, unknown_name
 from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge
 from sightline.evaluation.result import recompute
-from sightline.evaluation.runs import find_run
+from sightline.evaluation.runs import find_run, read_stored_run
 from sightline.formats.jsonl import ANSWERS
 from sightline.metrics.label_quality import LabelQuality, Vote, label_quality
 from sightline.reporting.chart_kinds import growth
@@ -65,19 +69,94 @@ from sightline.viewer.annotation_items import (
 )
 from sightline.viewer.annotation_items import one as one_value
 from sightline.viewer.plots import PageChart, page_chart
-from sightline.viewer.viewer import Viewer
+from sightline.viewer.viewer import Viewer, run_name
 
 SECTION = "Annotate"
 PAGE = 100
 MOST_DAYS = 365
 
 
-def projects_page(viewer: Viewer, request: Request) -> Response:
+def projects_page(viewer: Viewer, request: Request, given: Fields | None = None, fault: str = "") -> Response:
+    """The projects, and the form that starts one; `given` is what it held when `fault` stopped it."""
     rows = []
     for row in viewer.projects.rows():
         live = viewer.projects.live(row.number)
         rows.append((row, overview(live.refresh(), live.annotators(), viewer.projects.clock(), growth=0)))
-    return viewer.page("projects_page.html", {"section": SECTION, "rows": rows})
+    context = {
+        "section": SECTION,
+        "rows": rows,
+        "tasks": [(name, find_task(name).title) for name in task_names()],
+        "sources": _sources(viewer),
+        "folders": [path for path in viewer.data if path.is_dir()],
+        "given": given or {},
+        "fault": fault,
+    }
+    return viewer.page("projects_page.html", context, 422 if fault else 200)
+
+
+def new_project(viewer: Viewer, request: Request, fields: Fields) -> Response:
+    """Start a project; where something is wrong, the form says so and keeps what was filled in."""
+    try:
+        created = _draft(viewer, fields)
+        number = viewer.projects.annotations.create(created.project, created.items)
+    except UserError as error:
+        return projects_page(viewer, request, fields, str(error))
+    viewer.projects.notes[number] = created.notes
+    return RedirectResponse(f"/projects/{number}", 303)
+
+
+def _draft(viewer: Viewer, fields: Fields) -> Draft:
+    sources = tuple(fields.get("source", ()))
+    offered = {value for _, options in _sources(viewer) for value, _ in options}
+    folders = [str(path) for path in viewer.data if path.is_dir()]
+    # The form names only what the server shows already: no file of its computer.
+    if not sources or not offered.issuperset(sources):
+        raise UserError("nothing that is listed is selected", field="Sources", expected="what the task needs")
+    name, folder = one_value(fields, "task"), one_value(fields, "data")
+    if name not in task_names():
+        raise unknown_name("task", name, task_names())
+    if folder and folder not in folders:
+        raise UserError("is not listed", field="Images from", found=folder, expected="serve --data DIR")
+    if not folder and sources[0].isdecimal():
+        own = read_stored_run(viewer.store, int(sources[0])).folders
+        folder = own[0] if len(own) == 1 and Path(own[0]).is_dir() else ""
+    request = SourceRequest(
+        task=find_task(name),
+        sources=sources,
+        store=viewer.store,
+        data=Path(folder) if folder else None,
+        by=one_value(fields, "by").strip(),
+        images=_whole(fields, "images"),
+        seed=_whole(fields, "seed") or 0,
+    )
+    new = NewProject(one_value(fields, "name").strip(), annotators=_whole(fields, "annotators"))
+    if not new.name:
+        raise UserError("is empty", field="Name", expected="a name for the project")
+    return draft_project(viewer.projects.annotations, request, new)
+
+
+def _sources(viewer: Viewer) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What items can be made of: headings with values and names."""
+    runs = [
+        (str(one.run), f"{one.run}: {run_name(one.line)} on {one.line.task}")
+        for one in reversed(viewer.index.runs())
+    ]
+    files = [(f"groups:{path}", f"groups:{path}") for path in viewer.data if path.is_file()]
+    benchmarks = [(name, name) for name in benchmark_names() if name != "groups"]
+    found = [
+        ("Runs", runs),
+        ("Data of this server", [(str(path), str(path)) for path in viewer.data]),
+        ("Benchmarks", [*benchmarks, *files]),
+        ("Projects", [(row.project.name, row.project.name) for row in viewer.projects.rows()]),
+    ]
+    return [(heading, options) for heading, options in found if options]
+
+
+def _whole(fields: Fields, name: str) -> int | None:
+    text = one_value(fields, name).strip()
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise UserError("is no number", field=name, found=text, expected="a whole number, or nothing")
+    return int(text) if text else None
 
 
 def project_page(viewer: Viewer, request: Request) -> Response:
@@ -109,6 +188,7 @@ def project_page(viewer: Viewer, request: Request) -> Response:
             "links": personal_links(row, annotators, base, viewer.projects.clock()),
             "guidelines": state.guidelines,
             "versions": state.versions,
+            "notes": viewer.projects.notes.get(number, ()),
             "changed": local_time(state.versions[-1].time) if state.versions else "",
         },
     )

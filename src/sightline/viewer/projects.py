@@ -31,7 +31,10 @@ class Holder(Struct, frozen=True):
 
 
 class Projects:
-    """The annotation projects of a store; threads may share it. The clock returns seconds since 1970."""
+    """The annotation projects of a store; threads may share it. The clock returns seconds since 1970.
+
+    `notes` are those of projects that this server started.
+    """
 
     def __init__(
         self, store: Store, clock: Callable[[], float], data: Sequence[Path] = (), base: str = ""
@@ -40,6 +43,7 @@ class Projects:
         self.data = data
         self.clock = clock
         self.base = base
+        self.notes: dict[int, Sequence[str]] = {}
         self._live: dict[int, LiveProject] = {}
         self._lock = Lock()
 

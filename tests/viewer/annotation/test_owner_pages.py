@@ -5,17 +5,25 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
+import time
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from html import unescape
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from tests.viewer.annotation.conftest import DAY, Site, Visitor, responses
-from tests.viewer.conftest import HOST, TOKEN
+from tests.viewer.conftest import ACCESS, HOST, TOKEN
 
-from sightline.annotation.store import ProjectRow
+from sightline.annotation.store import AnnotationStore, ProjectRow
 from sightline.annotation.task import Field, GoldRule, task
+from sightline.cli.main import main
+from sightline.store.store import Store
+from sightline.viewer.access import AccessControl
+from sightline.viewer.app import create_app
 
 Visit = Callable[[], Visitor]
 
@@ -297,3 +305,40 @@ def test_items_are_listed_by_their_state(
 def test_a_store_without_projects_says_how_to_begin(site: Site, owner: Visitor) -> None:
     assert "sightline annotate new" in owner.open("/projects").text
     assert owner.open("/projects/7").status == 404
+
+
+def test_a_project_is_started_in_the_browser_from_what_the_server_shows(
+    store_file: Path, codis: Path, tmp_path: Path
+) -> None:
+    copied = str(shutil.copy(store_file, tmp_path))
+    with closing(Store.open(copied, create=False)) as store:
+        owner = Visitor(AccessControl(create_app(store, [codis]), ACCESS))
+        page = owner.open(f"/?token={TOKEN}").open("/projects").text
+        assert "1: base on codis" in page
+        form = {"task": "rate", "source": "1", "name": "blind", "data": "", "images": "4", "seed": "7"}
+        for changed in (
+            {"source": "/etc"},
+            {"source": "99"},
+            {"data": "/etc"},
+            {"images": "-1"},
+            {"name": " "},
+            {"task": "none"},
+            {"task": str(codis / "mine.toml")},
+        ):
+            assert _post(owner, "/projects", **(form | changed)) == 422, changed
+        answer = owner.client.post("/projects", data=form | {"annotators": "x"}, headers={"origin": HOST})
+        assert 'role="alert"' in answer.text
+        assert 'name="name" value="blind"' in answer.text
+        assert re.search(r'<option value="1" selected>', answer.text)
+        answer = owner.client.post("/projects", data=form, headers={"origin": HOST})
+        assert answer.status_code == 303
+        made = AnnotationStore(store, time.time).project("blind")
+        assert answer.headers["location"] == f"/projects/{made.number}"
+        items = AnnotationStore(store, time.time).items(made.number)
+        assert made.project.sources == ("1",)
+        assert Path(made.project.data) == codis.resolve()
+        assert len({item.cluster for item in items}) == 4
+        assert main(["annotate", "new", "rate", "1", "--name", "same", "--data", str(codis), "--images", "4",
+                     "--seed", "7", "--store", copied]) == 0  # fmt: skip
+        assert items == AnnotationStore(store, time.time).items(made.number + 1)
+        assert _post(owner, "/projects", **form) == 422  # The name is taken.
