@@ -56,8 +56,8 @@ def self_agreement(verdicts: Sequence[Verdict]) -> list[MetricValue]:
     return metric.self_agreement(coded(verdicts, {}), *raters(verdicts))
 
 
-def human_consistency(verdicts: Sequence[Verdict], *, fifth: str | None = None) -> HumanConsistency:
-    return metric.human_consistency(coded(verdicts, {}), raters(verdicts), fifth=fifth)
+def human_consistency(verdicts: Sequence[Verdict]) -> HumanConsistency:
+    return metric.human_consistency(coded(verdicts, {}), raters(verdicts))
 
 
 def verdict(item: int | str, name: VerdictName, judge: str = "ann", *, draw: int = 0) -> Verdict:
@@ -206,11 +206,6 @@ def test_a_fifth_settles_a_tie_and_does_not_enter_the_mean() -> None:
     assert (found.raters, found.fifth, found.ties) == (RATERS, "eve", 1)
 
 
-def test_the_named_fifth_does_not_enter_even_where_nobody_tied() -> None:
-    found = human_consistency([*ratings(1, "rrrrw"), *ratings(2, "rrrww")], fifth="eve")
-    assert (found.value.value, found.raters, found.ties) == (87.5, RATERS, 0)
-
-
 def test_a_tie_without_a_fifth_has_no_truth_and_is_reported() -> None:
     found = human_consistency([*ratings(1, "rrrr"), *ratings(2, "rrww")])
     assert (found.value.value, found.items, found.unresolved) == (100, 1, 1)
@@ -226,7 +221,6 @@ def test_two_possible_fifths_have_to_be_told_apart() -> None:
     verdicts = [verdict(1, "right", "ann"), verdict(1, "wrong", "ben"), verdict(1, "right", "cem")]
     with pytest.raises(UserError, match="ann, cem"):
         human_consistency(verdicts)
-    assert human_consistency(verdicts, fifth="cem").value.value == 50
 
 
 def test_consistency_without_verdicts_has_no_value() -> None:

@@ -88,7 +88,6 @@ class ExampleEncoder:
             )
 
     def encode_prompt(self, example: TrainingExample) -> Encoded:
-        """Encode a prompt as for inference."""
         prompt = self._encoder.encode(example.request)
         if isinstance(prompt, Failure):
             raise UserError(
@@ -97,7 +96,6 @@ class ExampleEncoder:
         return prompt
 
     def _answer_tokens(self, example: TrainingExample, prompt: Encoded) -> list[int]:
-        """The answer's tokens with the end token."""
         with_choice = replace(prompt, request=replace(prompt.request, choices=(example.answer,)))
         answer = [*choice_tokens(self._loaded, with_choice)[0], *self._end]
         key, length = example.request.key, len(answer)

@@ -125,7 +125,6 @@ def copy_weights(
 def refuse_other_shapes(
     saved: Mapping[str, torch.Tensor], weights: Mapping[str, torch.nn.Parameter], file: Path
 ) -> None:
-    """Check that saved weights are those of an adapter."""
     expected = {name: tuple(weight.shape) for name, weight in weights.items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in saved.items()}
     if expected != shapes:
@@ -224,7 +223,6 @@ class TrainingCheckpoint:
             raise self._broken(error) from None
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Write a checkpoint, then the log."""
         entries = msgspec.to_builtins(self.entries)
         with AtomicFile(self._folder / STATE) as file:
             content = {"training": self.training, "state": dict(state), "entries": entries}
@@ -232,7 +230,6 @@ class TrainingCheckpoint:
         self._write_log()
 
     def begin(self) -> None:
-        """Create the folder and start the log with step 0."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -245,7 +242,6 @@ class TrainingCheckpoint:
         self.entries.append(LogEntry(step.number, step.loss, step.disagreement))
 
     def add_validation(self, validation: Validation) -> None:
-        """Add a validation to the last step of the log."""
         self.entries[-1] = replace(self.entries[-1], validation=validation)
 
     def lacks_validation(self, every: int) -> bool:
@@ -254,7 +250,6 @@ class TrainingCheckpoint:
         return last.step > 0 and last.step % every == 0 and last.validation is None
 
     def finish(self) -> None:
-        """End the training: write the log and remove the checkpoint."""
         self._write_log()
         (self._folder / STATE).unlink(missing_ok=True)
 

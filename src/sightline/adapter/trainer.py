@@ -79,7 +79,6 @@ class Trainer:
             yield step
 
     def state(self) -> dict[str, Any]:
-        """Collect everything that the next step depends on."""
         return {
             "weights": {name: weight.detach() for name, weight in self._adapted.weights.items()},
             "optimizer": self._optimizer.state_dict(),

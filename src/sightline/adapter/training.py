@@ -122,7 +122,6 @@ class _TrainingRun:
         self._embed = embedder(training.embedder).embed if training.embedder is not None else None
 
     def train(self, on_step: OnStep, show_progress: bool) -> AdaptedModel:
-        """Run all steps that are left; returns the model with the trained adapter."""
         state = self._checkpoint.read()
         loaded = load(self._model.checkpoint, self._model.args)
         self._check_examples(loaded, show_progress)
@@ -265,7 +264,6 @@ class Training(Struct, frozen=True, kw_only=True):
 
 
 def check_settings(training: Training) -> None:
-    """Check the settings before any file is read."""
     _check_numbers(training)
     if training.recipe.loss == "ce" and training.recipe.consistency != CONSISTENCY:
         raise UserError("--consistency has no effect with --loss ce", expected="--loss ce+consistency")
@@ -304,7 +302,6 @@ def _check_numbers(training: Training) -> None:
 def training_notes(
     training: Training, trained: int, held_out: int, validations: Sequence[Validation]
 ) -> Iterator[str]:
-    """Describe results of a training that may be mistakes."""
     if training.recipe.batch > trained:
         yield (
             f"--batch {training.recipe.batch:,} is more than the {trained:,} groups of the training set: a"

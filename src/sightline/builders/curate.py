@@ -198,7 +198,6 @@ def without_false_words(words: Iterable[Word], width: int, height: int) -> tuple
 
 
 def count_words(words: Iterable[Word]) -> int:
-    """Count the words of an image, split at blanks."""
     return sum(len(word.text.split()) for word in words)
 
 

@@ -20,6 +20,7 @@ from sightline.formats.files import (
     read_bytes,
     refuse_unwritable,
     write_atomically,
+    writing,
 )
 from sightline.formats.groups import GroupLine, write_groups
 from sightline.formats.journal import JOURNAL, Journal, header_of
@@ -184,17 +185,15 @@ class BuiltFolder:
         made = read_manifest(self.path).made if self.finished else {}
         tables = [name for name in made if Path(name).name == name]
         self.journal.begin(self.identity.header)
-        try:
+        with writing(self.path):
             for name in (MANIFEST, GROUPS, *tables):
                 (self.path / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise _unwritable(self.path, error) from None
         self.remove_images_except(())
 
     def remove_images_except(self, paths: Collection[str]) -> None:
         """Remove all other images, and files that killed processes left half-written."""
         images = self.path / IMAGES
-        try:
+        with writing(self.path):
             images.mkdir(exist_ok=True)
             for path in images.rglob("*"):
                 if path.is_file() and path.relative_to(self.path).as_posix() not in paths:
@@ -202,8 +201,6 @@ class BuiltFolder:
             for name in (GROUPS, MANIFEST):
                 for path in self.path.glob(f".{name}.*.tmp"):
                     path.unlink()
-        except OSError as error:
-            raise _unwritable(self.path, error) from None
 
     @contextmanager
     def remove_partial_images_on_error(self) -> Iterator[None]:
@@ -341,10 +338,8 @@ def add_images(images: Mapping[str, ImageFile], folder: Path) -> None:
             content = read_original(file.path, file.digest)
         except BadImage as error:
             raise EnvironmentFailedError(f"{error}; run the same command again to continue") from None
-        try:
+        with writing(folder):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _unwritable(folder, error) from None
         write_atomically(folder / name, [content])
 
 
@@ -376,10 +371,6 @@ def _difference(out: Path, identity: BuildIdentity) -> str:
     if (out / JOURNAL).exists():
         return "its journal is incomplete"
     raise UserError("contains something else", file=out, expected="an empty or a new folder for --out")
-
-
-def _unwritable(folder: Path, error: OSError) -> EnvironmentFailedError:
-    return EnvironmentFailedError(f"{error.filename or folder}: cannot be written: {error.strerror or error}")
 
 
 # -- Reads any supported image as an upright RGB one, and writes PNG and JPEG reproducibly

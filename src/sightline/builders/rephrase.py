@@ -132,7 +132,6 @@ def rephrasing_requests(job: RephraseJob, client: ModelClient) -> ReplyRequests[
 async def rephrase(
     job: RephraseJob, client: ModelClient, store: Store, *, show_progress: bool = False
 ) -> dict[str, ReplyResult[Rephrasings]]:
-    """Ask for the rephrasings that the store does not hold."""
     return await collect_replies(
         rephrasing_requests(job, client), client, store, "rephrasing", show_progress=show_progress
     )

@@ -158,7 +158,6 @@ def _without_quotes(text: str) -> str:
 
 
 def _in_json(text: str) -> list[str]:
-    """The texts in all JSON lists and objects of a reply."""
     decoder, found, place = json.JSONDecoder(), list[str](), 0
     for start in (match.start() for match in re.finditer(r"[\[{]", text)):
         if start < place:

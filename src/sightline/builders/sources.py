@@ -127,7 +127,6 @@ def decode_place_name(name: str) -> str:
 
 
 def confined(name: str, path: Path, record: object, field: str, root: Path | None = None) -> str:
-    """Check that an image's path stays below the folder of images."""
     if not is_below(name):
         raise UserError(
             f"is outside {root or 'the folder of images'}",
@@ -498,7 +497,6 @@ class CheckedImages(Struct, frozen=True):
 
 
 def check_images(images: Mapping[str, ImageRef], *, show_progress: bool = False) -> CheckedImages:
-    """Check whether images are readable, and compute their digests."""
     files: dict[str, ImageFile] = {}
     broken: dict[str, str] = {}
     with (

@@ -119,7 +119,6 @@ def proportional(sizes: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 def draw_indices(categories: Sequence[str], count: int, random: Random) -> list[int]:
-    """Draw a stratified sample."""
     members: dict[str, list[int]] = defaultdict(list)
     for index, category in enumerate(categories):
         members[category].append(index)

@@ -30,7 +30,6 @@ class Spending(Struct):
     estimated: int = 0
 
     def add(self, usage: Usage, cost: float, *, is_estimated: bool = False) -> None:
-        """Count one more answer."""
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
         self.cost += cost
@@ -112,7 +111,6 @@ class Account:
 
     @property
     def has_outstanding(self) -> bool:
-        """Whether requests have no result yet."""
         return any(one.outstanding for one in self._spent.values())
 
     def reserve(self, model: str, budget: Budget, wanted: int, expected_cost: float | None = None) -> int:
@@ -252,7 +250,6 @@ DEFAULT_MAX_TOKENS = 1024
 
 
 def token_limit(sampling: Mapping[str, Any]) -> int | None:
-    """The token limit of an answer; None without one."""
     limits = (sampling.get(name) for name in ("max_tokens", "max_completion_tokens"))
     return next((int(limit) for limit in limits if limit is not None), None)
 

@@ -238,7 +238,6 @@ class Runner:
         return calls if model.parallel is None else min(calls, model.parallel)
 
     async def _open_models(self, opened: OpenModels, check: EndpointCheck | None) -> list[Model]:
-        """Open the models that can be used. Raises UserError where none can."""
         usable = await opened.open_usable(self._models, self._counts)
         if check is not None:
             for model in usable:

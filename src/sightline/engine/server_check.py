@@ -103,7 +103,6 @@ class Drawn(NamedTuple):
 
 @contextmanager
 def drawn_images() -> Iterator[Drawn]:
-    """Draw the images into a temporary folder."""
     with TemporaryDirectory(prefix="sightline-check-") as name:
 
         def save(image: Image.Image, stem: str) -> ImageFile:

@@ -101,7 +101,6 @@ class AnswerLengths(Struct):
 
     @property
     def mean_completion(self) -> float | None:
-        """The mean number of tokens of an answer; None without answers."""
         return self.completion_tokens / self.answers if self.answers else None
 
     @property
@@ -363,7 +362,6 @@ def _added(estimates: Sequence[RequestsEstimate], kind: type[RequestsEstimate]) 
 
 
 def _sum(numbers: Sequence[Any]) -> Any:
-    """The sum; None if any number is None."""
     return None if None in numbers else sum(numbers)
 
 

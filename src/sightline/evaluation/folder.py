@@ -34,6 +34,7 @@ from sightline.formats.files import (
     temporary_folder,
     texts_of_data_digest,
     write_atomically,
+    writing,
 )
 from sightline.formats.jsonl import (
     ANSWERS,
@@ -99,7 +100,6 @@ class ResultsFolder:
 
     @staticmethod
     def check(path: str | None) -> None:
-        """Check that results can be written; None writes nothing."""
         if path is not None:
             refuse_unwritable(Path(path))
 
@@ -155,11 +155,8 @@ class ResultsFolder:
         files = {file.name: file_digest(file) for file in sorted(self._drafts.iterdir())}
         content = {**msgspec.to_builtins(result), "files": files}
         metrics = msgspec.json.format(msgspec.json.encode(content), indent=1)
-        try:
-            with sole_writer(self._path):
-                self._put_in_place(files, metrics)
-        except OSError as error:
-            raise EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror}") from None
+        with writing(self._path), sole_writer(self._path):
+            self._put_in_place(files, metrics)
 
     @contextmanager
     def _draft_errors(self) -> Iterator[None]:
@@ -262,7 +259,6 @@ class JudgedRun(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def sent(self) -> SentGroups:
-        """The groups whose probes were all sent."""
         return SentGroups(self.groups)
 
 
@@ -413,7 +409,6 @@ class StoredGroups(Mapping[GroupKey, Group]):
         return len(self._numbers)
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is a group with this key; it is not read."""
         return key in self._numbers
 
 

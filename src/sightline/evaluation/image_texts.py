@@ -107,7 +107,6 @@ def images_in_probes(
 
 
 def check_augmentation(replacement: ImageReplacement, model: Model, images: Mapping[str, ImageRef]) -> None:
-    """Check that the augmentation has an effect."""
     if model.capabilities.replays:
         raise UserError(
             f"--augment has no effect with {model.name}: it replays answers that exist already",

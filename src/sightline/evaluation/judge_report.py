@@ -41,6 +41,7 @@ from sightline.metrics.association import (
 from sightline.metrics.label_quality import ItemLabel, Vote, label_quality
 from sightline.metrics.significance import holm
 from sightline.metrics.statistics import Floats, clustered_mean
+from sightline.metrics.tally import each_value
 from sightline.reporting.judges import (
     HUMANS,
     SCORES,
@@ -201,18 +202,13 @@ def _subsets(
         for name, chosen in _by_value(responders):
             yield f"{RESPONDER}={name}", chosen
     for label in labels:
-        for value, chosen in _by_value([_label_values(answer, label) for answer in answers]):
+        for value, chosen in _by_value([each_value(answer.labels.get(label, ())) for answer in answers]):
             yield subset_name(label, value), chosen
 
 
 def _by_value(values: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     for value in dict.fromkeys(value for own in values for value in own):
         yield value, np.array([value in own for own in values])
-
-
-def _label_values(answer: JudgedAnswer, label: str) -> tuple[str, ...]:
-    values = answer.labels.get(label, ())
-    return (values,) if isinstance(values, str) else values
 
 
 def _levels_by_judge(data: JudgeData, answers: Sequence[JudgedAnswer]) -> Iterator[tuple[str, Floats]]:
@@ -321,7 +317,7 @@ def responder_values(judged: _JudgeLevels, labels: Sequence[str]) -> list[Respon
     }
     subsets = [("all", np.ones(len(judged.answers), dtype=bool))]
     for label in labels:
-        found = _by_value([_label_values(answer, label) for answer in judged.answers])
+        found = _by_value([each_value(answer.labels.get(label, ())) for answer in judged.answers])
         subsets += [(subset_name(label, value), chosen) for value, chosen in found]
 
     def mean(name: str, chosen: NDArray[np.bool_]) -> MetricValue:

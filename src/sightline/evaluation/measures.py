@@ -190,7 +190,6 @@ def _chunks(groups: Iterable[Group]) -> Iterator[list[Group]]:
 
 
 def _pairs(groups: Iterable[Group]) -> list[ResponsePair]:
-    """The distinct pairs of a response and a reference."""
     return list(dict.fromkeys(pair for group in groups for outcome in group for pair in _pairs_of(outcome)))
 
 

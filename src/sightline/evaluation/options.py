@@ -115,7 +115,6 @@ def _check_sampling(sampling: Mapping[str, Any]) -> None:
 
 
 def reasoning_names(spec: Spec) -> tuple[str, ...]:
-    """The tags of --reasoning-tags."""
     return tuple(name.strip() for names in spec.reasoning_tags for name in names.split(","))
 
 

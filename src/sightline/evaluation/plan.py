@@ -249,7 +249,6 @@ class Plan:
     def _content(
         self, probe: Probe, origin: Origin
     ) -> tuple[tuple[Message, ...], Mapping[str, ImageFile]] | BadImage:
-        """The messages and image files, or the error of an image that cannot be sent."""
         if self._inputs.model.capabilities.replays:
             return (user(*(origin.benchmark, origin.setting, origin.sample, origin.variant)),), {}
         images: dict[str, ImageFile] = {}
@@ -421,7 +420,6 @@ class Samples:
             yield sample
 
     def _refuse_absent(self, named: Container[str]) -> None:
-        """Raise UserError for an id of the selection that no sample has."""
         texts = [text for text in self._selection.ids if text not in named]
         if absent := [name for text in texts for name in text.split(",") if name not in named]:
             raise UserError(
@@ -432,7 +430,6 @@ class Samples:
             )
 
     def _refuse_repeated(self, hashes: set[int]) -> None:
-        """Raise UserError where two of the samples with these hashes have the same id."""
         seen: set[str] = set()
         for sample in self._read() if hashes else ():
             if hash(sample.id) in hashes:

@@ -292,7 +292,6 @@ def check_sampling_names(spec: Spec, models: PreparedModels, judges: PreparedJud
 
 
 def check_results_folder(spec: Spec, description: EvaluationDescription, scored: Path | None = None) -> None:
-    """Check that an evaluation replaces no results but its own."""
     if spec.out is not None and not spec.force:
         refuse_other_run(Path(spec.out), description, scored)
 
@@ -314,7 +313,6 @@ def probe_check(models: PreparedModels, options: Mapping[str, Any]) -> Callable[
 
 
 def check_model(spec: Spec, task: PreparedTask, models: PreparedModels) -> None:
-    """Check that augmentation and likelihood suit the model and the task."""
     model, options = models.models[0], task.options.benchmark
     if models.replacement is not None:
         from sightline.evaluation.image_texts import check_augmentation, images_in_probes

@@ -391,7 +391,6 @@ def read_row(store: Store, row: RunRow) -> StoredRun:
 
 
 def readable_runs(store: Store) -> list[StoredRun]:
-    """Read the runs of a store whose descriptions are not damaged."""
     found = []
     for row in store.runs.all():
         with suppress(StoreFailedError):

@@ -396,7 +396,6 @@ class EarlyJudging:
         await self._task
 
     async def cancel(self) -> None:
-        """Stop at once; the replies so far are kept."""
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task

@@ -444,7 +444,6 @@ def _choices(kind: Any) -> tuple[str, ...]:
 
 
 def check_options(options: Mapping[str, Any], allowed: type) -> None:
-    """Raise UserError for an option that does not exist, or a required one that is missing."""
     declared = declared_options(allowed)
     names = [option.name for option in declared]
     for name in options:

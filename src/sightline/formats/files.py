@@ -302,7 +302,6 @@ class AtomicFile:
             await asyncio.shield(ended)
 
     def write(self, piece: bytes) -> int:
-        """Write bytes."""
         try:
             return self._file.write(piece)
         except OSError as error:
@@ -353,7 +352,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
         folder.mkdir()
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise EnvironmentFailedError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise cannot_write(path, error) from None
     try:
         hold(descriptor)
         yield folder
@@ -433,7 +432,6 @@ def file_digest(path: str | Path) -> str:
 
 
 def file_digest_or_error(path: str | Path) -> str | OSError:
-    """The SHA-256 of the content of a file, or the error of reading it."""
     try:
         return file_digest(path)
     except OSError as error:

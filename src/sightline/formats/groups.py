@@ -59,7 +59,6 @@ class GroupLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 def write_groups(lines: Iterable[GroupLine], path: Path) -> None:
-    """Write a groups file atomically."""
     write_atomically(path, (_encoder.encode(line) + b"\n" for line in lines))
 
 
@@ -77,7 +76,6 @@ def _of_one_cluster(group: list[GroupLine]) -> list[GroupLine]:
 
 
 def check_line(line: GroupLine, number: int, path: Path) -> None:
-    """Check a line by itself."""
     if line.response is not UNSET:
         plain_reply(line.response, "response", RecordLocation(path, f"line {number}"))
     if line.group and line.variant and (line.prompt or line.images):
@@ -116,7 +114,6 @@ def second_cluster(line: GroupLine, cluster: str, first: str, second: str, path:
 
 
 def _check_images(line: GroupLine, number: int, path: Path) -> None:
-    """Raise UserError unless all images are below the folder of the file."""
     for index, image in enumerate(line.images):
         if not is_below(image):
             raise UserError(

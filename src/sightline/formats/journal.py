@@ -12,7 +12,8 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct, field
 
-from sightline.errors import EnvironmentFailedError, UserError
+from sightline.errors import UserError
+from sightline.formats.files import cannot_write
 from sightline.formats.groups import GroupLine
 from sightline.text import UNDECODABLE
 
@@ -64,7 +65,6 @@ class Journal:
             self._file.close()
 
     def header(self) -> Any:
-        """Read the first line, which describes the build, as data; None if there is none."""
         return header_of(self._folder)
 
     def begin(self, header: Mapping[str, Any]) -> None:
@@ -74,13 +74,13 @@ class Journal:
             self._file.truncate(0)
             self._write([_encoder.encode(header)])
         except OSError as error:
-            raise self._failed(error) from None
+            raise cannot_write(self._path, error) from None
 
     def add(self, entries: Iterable[FinishedSource]) -> None:
         try:
             self._write([_encoder.encode(entry) for entry in entries])
         except OSError as error:
-            raise self._failed(error) from None
+            raise cannot_write(self._path, error) from None
 
     def read(self) -> dict[str, FinishedSource]:
         """Read the finished sources, and cut off what a kill left incomplete."""
@@ -107,7 +107,7 @@ class Journal:
             self._idle = not self._path.exists()
             self._file = self._path.open("a+b")
         except OSError as error:
-            raise self._failed(error) from None
+            raise cannot_write(self._path, error) from None
         try:
             _lock(self._file.fileno())
         except BlockingIOError:
@@ -119,7 +119,7 @@ class Journal:
             ) from None
         except OSError as error:
             self._file.close()
-            raise self._failed(error) from None
+            raise cannot_write(self._path, error) from None
 
     def _is_current(self) -> bool:
         """Whether the locked file is still the journal of the folder."""
@@ -131,9 +131,6 @@ class Journal:
     def _write(self, lines: list[bytes]) -> None:
         self._file.write(b"".join(line + b"\n" for line in lines))
         self._file.flush()
-
-    def _failed(self, error: OSError) -> EnvironmentFailedError:
-        return EnvironmentFailedError(f"{self._path}: cannot be written: {error.strerror or error}")
 
 
 def header_of(folder: Path) -> Any:

@@ -139,7 +139,6 @@ def answer_line(outcome: Outcome) -> bytes:
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:
-    """Read an answers.jsonl line by line."""
     return map(_current, read_lines(path, Outcome))
 
 
@@ -297,7 +296,6 @@ def decode_usage(raw: bytes) -> Usage:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TOKENS:
         return None
     return int(value)
@@ -453,7 +451,6 @@ def prompt_text(messages: Sequence[Message]) -> str:
 
 
 def image_paths(messages: Sequence[Message]) -> tuple[str, ...]:
-    """The images of messages as answers.jsonl holds them."""
     images = [part for message in messages for part in message.parts if isinstance(part, ImageRef)]
     return tuple([path_in_data(image) for image in images])
 
@@ -687,7 +684,6 @@ class AnswersToExport:
         return (outcome for outcome in self.outcomes if outcome.draw == 0)
 
     def error(self, message: str, outcome: Outcome, **more: Any) -> UserError:
-        """Make the error for one answer."""
         return UserError(message, file=self.file, record=outcome.sample, **more)
 
 

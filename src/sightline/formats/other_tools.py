@@ -63,7 +63,6 @@ def is_inspect_log(path: Path, content: bytes) -> bool:
 
 
 def read_inspect_log(source: PredictionFile) -> list[Prediction]:
-    """Read an answer of each sample and epoch."""
     log = _log(source.path)
     if not log.samples:
         ended = f", and its run ended with: {log.error.message}" if log.error else ""
@@ -169,7 +168,6 @@ def _first_prompt(arguments: object) -> object:
 
 
 def is_lmms_eval(record: dict[str, Any]) -> bool:
-    """Check whether a record is a line of a sample log."""
     return "doc_id" in record and ("filtered_resps" in record or "resps" in record)
 
 
@@ -343,7 +341,6 @@ IMAGES = ("local_path", "image_path")
 
 
 def is_vlmevalkit(record: dict[str, Any]) -> bool:
-    """Check whether a record is a row of a result table."""
     return "index" in record and "prediction" in record
 
 
@@ -434,7 +431,6 @@ def read_predictions(
 
 
 def _of_layout(content: bytes, source: PredictionFile, columns: Mapping[str, str]) -> list[Prediction]:
-    """Read records or a table in the layout that its fields show."""
     if content.lstrip()[:1] in (b"{", b"["):
         rows = _named(json_records(content, source.path, keys_once=True), columns, source.path)
         layout = _layout([record for _, record in rows], source)
@@ -536,7 +532,6 @@ def of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[
 
 
 def only_of_model(predictions: Sequence[Prediction], model: str, path: Path) -> list[Prediction]:
-    """Select the answers of the model that the file names so."""
     models = dict.fromkeys(prediction.model for prediction in predictions)
     if model not in models:
         named = [name for name in models if name]

@@ -319,7 +319,6 @@ class Inventory(Struct, frozen=True, kw_only=True):
 
 
 def take_inventory(url: str) -> Inventory:
-    """List what a store holds; nothing is changed."""
     with closing(Store.open(url, create=False)) as store:
         runs = list_runs(store)
         with store.database.read() as connection:
@@ -407,7 +406,6 @@ def _index_size(store: Store) -> Iterator[TableSize]:
 
 
 def _content_bytes(connection: Connection, tables: Iterable[Table]) -> int:
-    """The bytes in the columns of caches, without indexes."""
     columns = [column for one in tables for column in one.columns if isinstance(column.type, LargeBinary)]
     return sum(connection.core.scalar(select(func.sum(func.length(column)))) or 0 for column in columns)
 

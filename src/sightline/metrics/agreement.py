@@ -48,7 +48,6 @@ class HumanConsistency(Struct, frozen=True):
 
 
 def levels(verdicts: Iterable[Verdict]) -> dict[int, float]:
-    """The verdicts of one judge as numbers."""
     coder = VerdictCoder()
     coder.add(verdicts, None)
     codes = coder.codes()
@@ -108,22 +107,18 @@ def self_agreement(codes: VerdictCodes, judge: Rater) -> list[MetricValue]:
     return [replace(share, judge=judge.name), replace(alpha, metric="self_alpha", judge=judge.name)]
 
 
-def human_consistency(
-    codes: VerdictCodes, humans: Sequence[Rater], *, fifth: str | None = None
-) -> HumanConsistency:
+def human_consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> HumanConsistency:
     """The mean agreement of human raters with their majority (CODIS Appendix A, Table 8).
 
     Only items that all raters decided count, like the 100 queries per model of the paper. Items of which
     each rater decided a part do not count.
 
-    Args:
-        fifth: The name of the rater who decides ties and never enters the mean; None detects the judge who
-            rated tied items only.
+    The judge who rated tied items only decides ties and never enters the mean.
 
     Raises:
-        UserError: `fifth` is None and several judges rated tied items only.
+        UserError: Several judges rated tied items only.
     """
-    fifth = fifth or _tie_breaker(codes, humans)
+    fifth = _tie_breaker(codes, humans)
     raters = [human for human in humans if human.name != fifth]
     casting = [human for human in humans if human.name == fifth]
     right, wrong = _counts(codes, raters)
@@ -200,7 +195,7 @@ def _tie_breaker(codes: VerdictCodes, humans: Sequence[Rater]) -> str | None:
         raise UserError(
             "several judges appear on tied answers only",
             found=", ".join(candidates),
-            expected="the fifth rater, who decides ties, to be named",
+            expected="one fifth rater, who decides ties",
         )
     return candidates[0] if candidates else None
 

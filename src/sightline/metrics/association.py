@@ -97,7 +97,6 @@ def spearman(first: Floats, second: Floats, weights: Floats) -> Floats:
 
 
 def equal_share(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """The share of answers on which both series are equal."""
     return _ratio((weights * (first == second)).sum(axis=1), weights.sum(axis=1))
 
 
@@ -143,7 +142,6 @@ def nominal_alpha(counts: Floats, ratings: Floats, weights: Floats) -> Floats:
 
 
 def alpha_of_two(first: Floats, second: Floats, weights: Floats) -> Floats:
-    """Krippendorff's alpha of two series of 0 and 1."""
     ones = first + second
     return krippendorff_alpha(ones, 2 - ones, weights)
 
@@ -317,7 +315,6 @@ class _Jackknife(Struct, frozen=True):
 
 
 def _two_sided(statistic: float, freedom: float) -> float:
-    """The two-sided p-value of a t statistic."""
     from scipy.special import stdtr
 
     return float(2 * stdtr(freedom, -abs(statistic)))

@@ -159,8 +159,6 @@ def complete(terms: Terms) -> Terms:
 
 
 def without_empty(terms: Terms) -> Terms:
-    """Restrict terms to the answers that are not empty."""
-
     def restricted(group: Group) -> Sequence[Term]:
         remaining = without_empty_answers(group)
         return _shared(remaining, terms) if remaining.outcomes else ()
@@ -339,7 +337,6 @@ def _by_unit(metric: Metric) -> list[Metric]:
 
 
 def _complete(metric: Metric) -> Metric:
-    """The metric over the groups without a failed answer."""
     return replace(
         metric,
         name=COMPLETE[metric.name],
@@ -351,7 +348,6 @@ def _complete(metric: Metric) -> Metric:
 
 
 def _in_failures(metric: Metric, better: Better, absent: str) -> Metric:
-    """The metric over the failures (MM-R3 A.5 and A.8)."""
     return replace(
         metric,
         name=f"{metric.name}_failures",
@@ -364,7 +360,6 @@ def _in_failures(metric: Metric, better: Better, absent: str) -> Metric:
 
 
 def _minus_sampling(metric: Metric) -> Metric:
-    """The metric as a difference to the unchanged input (MM-R3 4.2, Tables 2-4, in brackets)."""
     return replace(
         metric,
         name=f"{metric.name}_minus_sampling",
@@ -642,7 +637,6 @@ def _without_empty_answers(group: Group) -> Group:
 
 
 def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]) -> list[Term]:
-    """The mean of a quantity over pairs."""
     if not by_pair:
         return []
     sums, counts = [0.0] * len(group), [0] * len(group)
@@ -662,7 +656,6 @@ def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]
 
 
 def pairs_with_text(texts: Sequence[str]) -> Iterator[PairPositions]:
-    """The pairs without empty answers."""
     return ((i, j) for i, j in combinations(range(len(texts)), 2) if texts[i] and texts[j])
 
 

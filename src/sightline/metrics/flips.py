@@ -148,7 +148,6 @@ class ChangeCounter:
 
 
 def count_changes(answers: Iterable[AnswerChange]) -> list[ChangeCounts]:
-    """Count changes, in one pass."""
     of_answers, of_groups, several = ChangeCounter("answers"), ChangeCounter("groups"), False
     for group in group_changes(answers):
         of_groups.add(group)
@@ -159,7 +158,6 @@ def count_changes(answers: Iterable[AnswerChange]) -> list[ChangeCounts]:
 
 
 def change_of(before: bool, after: bool) -> Change:
-    """Name a change."""
     if before:
         return "both_right" if after else "lost"
     return "gained" if after else "both_wrong"

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sightline.metrics.flips import ComparedAnswers
 from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_intervals
+from sightline.metrics.tally import each_value
 from sightline.scoring.similarity import PRECISION
 from sightline.types import (
     Group,
@@ -423,7 +424,7 @@ def _means_of_terms(terms: Iterable[Term], group: Group) -> dict[Label, float]:
     for term in terms:
         own_labels: list[Label] = [None] if term.overall else []
         for name, values in (group.labels if term.labels is None else term.labels).items():
-            own_labels += [(name, value) for value in ((values,) if isinstance(values, str) else values)]
+            own_labels += [(name, value) for value in each_value(values)]
         for label in own_labels:
             sums[label] += term.sum
             counts[label] += term.count

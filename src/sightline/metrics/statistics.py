@@ -399,7 +399,6 @@ def _bounds(ranges: Sequence[Range]) -> tuple[Floats, Floats]:
 
 
 def _t_bounds(estimates: Estimates, bounds: tuple[Floats, Floats], level: float) -> tuple[Floats, Floats]:
-    """The t intervals, cut at the bounds."""
     spread = two_sided_quantile(estimates.freedom, level) * np.sqrt(estimates.variances)
     least, most = bounds
     return np.maximum(estimates.values - spread, least), np.minimum(estimates.values + spread, most)

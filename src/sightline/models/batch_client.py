@@ -98,7 +98,6 @@ class Batch(Struct, frozen=True):
 
     @property
     def counts(self) -> LineCounts:
-        """The number of lines, and of those with a result."""
         return _converted(self.request_counts, LineCounts) or LineCounts()
 
     @property

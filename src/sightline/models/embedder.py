@@ -88,7 +88,6 @@ def _require(name: str, *packages: str, install: str) -> None:
 
 
 def _folder_of(name: str) -> Path:
-    """The folder of a model on this machine. Raises UserError if there is none."""
     if name in (DEFAULT, f"{_HUB}/{DEFAULT}"):
         ways = f"`sightline data pull embedder` here, the folder of a copy as embedder, or {_INSTALL}"
         if find_spec(_PACKAGE) is None and _is_default(FOLDER):
@@ -177,7 +176,6 @@ class MiniLM:
         self._loaded: tuple[Tokenizer, dict[str, NDArray[np.float32]]] | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts as unit vectors, shape (len(texts), 384), float32; equal texts once."""
         return _unit_vectors(self.name, texts, self._encode)
 
     def unknown(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -295,7 +293,6 @@ class SentenceEmbedder:
         self._loaded: SentenceTransformer | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts as unit vectors, shape (len(texts), dimensions), float32; equal texts once."""
         return _unit_vectors(self.name, texts, self._encode)
 
     def unknown(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -351,7 +348,6 @@ def _max_length(folder: Path) -> str:
 
 
 def _load(name: str, folder: Path) -> SentenceTransformer:
-    """Load a model in float32. Raises UserError where that fails."""
     expected = "the whole folder of a sentence-transformers model"
     with loading(f"the embedder '{name}'", folder, install=_INSTALL, expected=expected):
         from sentence_transformers import SentenceTransformer

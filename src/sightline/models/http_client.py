@@ -194,7 +194,6 @@ async def read_body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
 
 
 def environment_proxy(address: str) -> str | None:
-    """The proxy that the environment names for a URL; None for none."""
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(address)

@@ -286,7 +286,6 @@ def data_urls(request: Request) -> dict[str, str]:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status of an exception, None if it has none."""
     statuses = (getattr(error, name, None) for name in ("status_code", "code"))
     return next((status for status in statuses if isinstance(status, int)), None)
 

@@ -43,7 +43,6 @@ class Word(Struct, frozen=True, omit_defaults=True):
 
     @property
     def quad(self) -> tuple[Point, ...]:
-        """The four corners in order."""
         left, top, right, bottom = self.box
         return self.corners or ((left, top), (right, top), (right, bottom), (left, bottom))
 
@@ -94,7 +93,6 @@ class RapidOcr:
         self._threads = threads
 
     def read(self, image: ImageFile) -> tuple[Word, ...]:
-        """Read the lines of words in reading order; none if there is no text."""
         import numpy as np
 
         opened = read_image(image)

@@ -46,7 +46,6 @@ class Replay(OfflineModel):
         self._predictions: dict[tuple[str, str], dict[tuple[str, str, int], Prediction]] = {}
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
-        """Look up each request by the probe that it was rendered from, as `Model.answer`."""
         for index, request in enumerate(requests):
             origin = request.origin
             if origin is None:

@@ -81,7 +81,6 @@ class OpenAICompatible(Model):
     """A model behind one endpoint that speaks the chat completions protocol."""
 
     def __init__(self, endpoint: Endpoint, args: EndpointArgs) -> None:
-        """Prepare the model; nothing is sent before `async with`."""
         self.name = endpoint.name
         self.identity = endpoint.identity
         self.model = endpoint.model
@@ -115,7 +114,6 @@ class OpenAICompatible(Model):
         return options
 
     async def __aenter__(self) -> Self:
-        """Open a client; UserError where no server listens."""
         await self.check_reachable()
         self._client = self.new_client()
         return self

@@ -166,7 +166,6 @@ def baseline(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
 
 
 def _attachment(args: LocalArgs) -> Attachment | None:
-    """The adapter of `--model-arg adapter=FOLDER`."""
     if args.adapter is None:
         return None
     adapter: Attachment = load_adapter(args.adapter)

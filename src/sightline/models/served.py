@@ -240,7 +240,6 @@ class Server:
             return log.read().decode("utf-8", "replace")
 
     def _last_lines(self) -> list[str]:
-        """The last lines of the log without colours."""
         lines = _STYLE.sub("", self._end_of_log()).split("\n")
         lines = [line.rstrip().rpartition("\r")[2] for line in lines if line.strip()]
         return [f"  {line}" for line in lines[-LOG_LINES:]]
@@ -369,7 +368,6 @@ def server_command(
     program: str = "",
     starts: bool = True,
 ) -> ServerCommand:
-    """Build the command that serves a model."""
     user_words = _words(flags, "flags")
     units = _units(user_words)
     for name, *_ in units:

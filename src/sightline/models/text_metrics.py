@@ -205,7 +205,6 @@ def _version(package: str) -> str:
 
 
 def _folder_of(model: str, metric: str) -> Path:
-    """The folder of a metric's model on this machine. Raises UserError if there is none."""
     if model == DEFAULT:
         return packaged_folder(f"the text metric '{metric}'", _INSTALL)
     folder = folder_of(model) or cached_folder(model)

@@ -514,7 +514,6 @@ class RunFolder:
         self._lock = lock
 
     def announcement(self, task: str) -> Announcement | None:
-        """Read what a job has announced; None if there is nothing yet."""
         try:
             return msgspec.json.decode((self.path / f"{task}.json").read_bytes(), type=Announcement)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):

@@ -191,7 +191,6 @@ class Answers:
     """All requests that were sent, with their results. Use it as `store.answers`."""
 
     def __init__(self, database: Database, claims: Claims, clock: Callable[[], float]) -> None:
-        """`clock` returns the seconds since 1970."""
         self._database = database
         self._claims = claims
         self._clock = clock

@@ -122,7 +122,6 @@ def prepare(database: Database, *, create: bool) -> None:
 
 
 def _is_ready(connection: Connection, name: str) -> bool:
-    """Whether this is a store of this version with all its tables."""
     return (
         connection.tables() >= schema.TABLES
         and schema.schema_version(connection, name) == schema.SCHEMA_VERSION
@@ -130,7 +129,6 @@ def _is_ready(connection: Connection, name: str) -> bool:
 
 
 def _prepare(connection: Connection, name: str, *, create: bool) -> None:
-    """Create what is missing, and check the version."""
     wait_for_turn(connection, name)
     existing = connection.tables()
     if not existing:

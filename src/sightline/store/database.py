@@ -150,7 +150,6 @@ class Connection:
         self.is_file = core.dialect.name == "sqlite"
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement that returns rows."""
         with closing(self.core.exec_driver_sql(self._marked(sql), tuple(values))) as result:
             # From the driver: SQLAlchemy takes three times as long as SQLite, for each row.
             return cast(list[tuple[Any, ...]], result.cursor.fetchall())
@@ -160,7 +159,6 @@ class Connection:
         return self.core.exec_driver_sql(self._marked(sql), tuple(values)).rowcount
 
     def change_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each of several rows."""
         self.core.exec_driver_sql(self._marked(sql), [tuple(row) for row in rows])
 
     def tables(self) -> set[str]:

@@ -58,7 +58,6 @@ class Runs:
         claims: Claims,
         clock: Callable[[], float],
     ) -> None:
-        """`clock` is the seconds since 1970."""
         self._database = database
         self._claims = claims
         self._clock = clock
@@ -365,7 +364,6 @@ def is_there(connection: Connection, run: int) -> bool:
 
 
 def require_run(connection: Connection, run: int, name: str) -> None:
-    """Refuse a run that does not exist, before something refers to it."""
     if not is_there(connection, run):
         raise no_run(run, name)
 
@@ -377,7 +375,6 @@ def no_run(run: int, name: str) -> NoSuchRecordError:
 
 
 def deleted_run(run: int, name: str) -> EnvironmentFailedError:
-    """Make the error of a run that somebody deleted while it was written."""
     return EnvironmentFailedError(
         f"run {run} of the store {name} was deleted while it was written. Its answers are kept; run the same "
         "command again"

@@ -260,7 +260,6 @@ class Caches:
 
 
 def check_image_row(body: bytes) -> None:
-    """Raise ValueError if the metadata of an image file is damaged."""
     file = _decode("", body)
     if len(file.digest) != 64 or min(file.width, file.height, file.stamp[0]) <= 0:
         raise ValueError("digest, width, height or size is impossible")

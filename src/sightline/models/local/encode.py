@@ -36,7 +36,6 @@ class Encoded(Struct, frozen=True):
 
     @property
     def image_keys(self) -> tuple[str, ...]:
-        """The images by digest and transform."""
         return tuple(f"{file.digest} {file.transform}" for file in self.prompt.images)
 
 

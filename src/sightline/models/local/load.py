@@ -134,7 +134,6 @@ def _device(requested: str, torch: Any) -> Any:
 
 
 def _check_dtype(dtype: str, device: Any, torch: Any) -> None:
-    """Raise UserError if the device does not support the number type."""
     try:
         one = torch.ones(2, 2, dtype=getattr(torch, dtype), device=device)
         unusable = not bool(torch.isfinite(one @ one).all())
@@ -169,7 +168,6 @@ def _model(checkpoint: Checkpoint, args: LocalArgs, dtype: Any, device: Any) -> 
 
 
 def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Exception) -> UserError:
-    """The error that a failure of transformers means."""
     if is_out_of_memory(error):
         return too_large(checkpoint, f"{device} has too little memory")
     why = first_line(error)
@@ -190,7 +188,6 @@ def _cannot_load(checkpoint: Checkpoint, args: LocalArgs, device: Any, error: Ex
 
 
 def _check_weights(checkpoint: Checkpoint, report: Mapping[str, Any]) -> None:
-    """Raise UserError if parameters of the model have no weights, or weights of another shape."""
     missing, mismatched = sorted(report["missing_keys"]), sorted(report["mismatched_keys"])
     if mismatched:
         name, shape, expected = mismatched[0]
@@ -250,7 +247,6 @@ def shared_device(device: str, free: int, total: int, own: int) -> str:
 
 
 def _check_memory(checkpoint: Checkpoint, device: Any, torch: Any) -> None:
-    """Raise UserError if the weights alone exceed the free memory."""
     needed = checkpoint.parameters * _BYTES[checkpoint.dtype]
     free = _free_on_device(device, torch) if device.type == "cuda" else _free_memory()
     if free is not None and needed > free:
@@ -573,7 +569,6 @@ def _has_safetensors(name: str, revision: str | None) -> bool:
 
 
 def read_checkpoint(folder: Path, args: LocalArgs) -> Checkpoint:
-    """Read what a folder says about its model."""
     config = _json(folder, "config.json", "the config of a transformers model")
     kind = config.get("model_type")
     if not isinstance(kind, str):
@@ -640,7 +635,6 @@ def _weights(folder: Path) -> tuple[Path, ...]:
 
 
 def _chat_template(folder: Path) -> str | None:
-    """The processor's chat template, from any of the files that may hold it."""
     if (folder / "chat_template.jinja").is_file():
         return (folder / "chat_template.jinja").read_text("utf-8")
     for name in ("chat_template.json", "processor_config.json"):
@@ -756,5 +750,4 @@ def effective(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_sampling(options: Mapping[str, Any]) -> Sampling:
-    """Check types and ranges of sampling options."""
     return read_values("--gen", options, Sampling)

@@ -96,15 +96,12 @@ class LocalModel(Model):
             self.identity += f" adapter {attachment.identity}"
 
     def effective(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """Reduce options to those that affect the answer. Raises UserError for one that does not exist."""
         return effective(sampling)
 
     def training_overlap(self, folder: Path) -> str:
-        """Warn if the adapter was trained on the data; '' for none."""
         return self._attachment.training_overlap(folder) if self._attachment is not None else ""
 
     async def __aenter__(self) -> Self:
-        """Load the model. Raises UserError if this machine cannot."""
         self._threads = ThreadPoolExecutor(WORKERS, "sightline-local")
         try:
             self._loaded, self._computing = await _in_daemon_thread(self._load)
