@@ -554,7 +554,7 @@ def agreements(codes: VerdictCodes) -> list[MetricValue]:
 
 def _consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> MetricValue:
     try:
-        return human_consistency(codes, humans).value
+        return human_consistency(codes, humans)
     except UserError as error:
         return MetricValue("human_consistency", "all", None, 0, 0, reason=str(error))
 

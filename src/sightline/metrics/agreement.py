@@ -31,22 +31,6 @@ _Votes = NDArray[np.int8]
 """The decision of a rater on each item: _YES (right), _NO (not right) or _NONE."""
 
 
-class HumanConsistency(Struct, frozen=True):
-    """The agreement of human annotators with their majority.
-
-    Attributes:
-        fifth: The rater who decides ties; None if there is none.
-        unresolved: The number of further items that are left out: tied, without a verdict of `fifth`.
-    """
-
-    value: MetricValue
-    raters: tuple[str, ...]
-    fifth: str | None
-    items: int
-    ties: int
-    unresolved: int
-
-
 def levels(verdicts: Iterable[Verdict]) -> dict[int, float]:
     coder = VerdictCoder()
     coder.add(verdicts, None)
@@ -107,7 +91,7 @@ def self_agreement(codes: VerdictCodes, judge: Rater) -> list[MetricValue]:
     return [replace(share, judge=judge.name), replace(alpha, metric="self_alpha", judge=judge.name)]
 
 
-def human_consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> HumanConsistency:
+def human_consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> MetricValue:
     """The mean agreement of human raters with their majority (CODIS Appendix A, Table 8).
 
     Only items that all raters decided count, like the 100 queries per model of the paper. Items of which
@@ -122,9 +106,9 @@ def human_consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> HumanCons
     raters = [human for human in humans if human.name != fifth]
     casting = [human for human in humans if human.name == fifth]
     right, wrong = _counts(codes, raters)
-    winners, tied = _winners(right, wrong), right == wrong
+    winners = _winners(right, wrong)
     for human in casting:
-        winners = np.where(tied, _votes(codes, human), winners)
+        winners = np.where(right == wrong, _votes(codes, human), winners)
     first = codes.readings(raters[0], CORRECT).items if raters else np.zeros(0, dtype=np.intp)
     complete = first[(right + wrong)[first] == len(raters)]
     items = complete[winners[complete] != _NONE]
@@ -135,10 +119,7 @@ def human_consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> HumanCons
         agreed.ravel().astype(np.float64),
         reason="no item was decided by all raters",
     )
-    names = tuple(rater.name for rater in raters)
-    value = replace(value, judge=", ".join(names) or None)
-    ties = int(tied[items].sum())
-    return HumanConsistency(value, names, fifth, len(items), ties, len(complete) - len(items))
+    return replace(value, judge=", ".join(rater.name for rater in raters) or None)
 
 
 def _share_of_agreement(codes: VerdictCodes, items: Items, first: _Votes, second: _Votes) -> MetricValue:
