@@ -51,6 +51,14 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Commands without --store write into the folder in which they run, which is not that of the code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("working"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def one_core() -> Iterator[None]:
     """Builders start a process for each core, which costs a second each: in tests they start none."""
     with pytest.MonkeyPatch.context() as patch:

@@ -137,12 +137,6 @@ def test_thumbnails_are_shown_and_stay_when_answers_are_filtered(
     assert few._repr_html_().count("<img ") == 6
 
 
-def test_answers_that_were_not_kept_are_an_error(evaluations: list[sightline.Evaluation]) -> None:
-    pytest.importorskip("pandas")
-    with pytest.raises(UserError, match="not kept"):
-        replace(evaluations[1], run=None).answers()
-
-
 def outcome(response: str, image: str) -> Outcome:
     return Outcome(
         sample="<s>",

@@ -77,7 +77,18 @@ def test_the_option_that_was_read_from_a_response_stands_below_it(capsys: Captur
     )
     out = str(tmp_path / "out")
     assert (
-        main(["score", f"groups:{tmp_path}/groups.jsonl", f"{tmp_path}/answers.jsonl", "--out", out, "--all"])
+        main(
+            [
+                "score",
+                f"groups:{tmp_path}/groups.jsonl",
+                f"{tmp_path}/answers.jsonl",
+                "--out",
+                out,
+                "--all",
+                "--store",
+                f"{tmp_path}/other.db",
+            ]
+        )
         == 0
     )
     printed = capsys.readouterr().out

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sightline.cli.main import main
+from training.scenes.build import generate_codis
 
 Capture = pytest.CaptureFixture[str]
 Record = Mapping[str, Any]
@@ -530,3 +531,38 @@ def test_options_of_the_file_that_lack_the_reference_are_said(tmp_path: Path) ->
         groups
     )
     assert "humans judged" not in notes(groups)
+
+
+def test_collected_answers_are_a_run_that_reports_what_score_printed_and_no_answers_of_the_model(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Answers of a file keep their keys, and never stand in for those of the model behind these keys."""
+    data = generate_codis(tmp_path / "codis", pairs=12)
+    common = ["--data", str(data), "--store", str(tmp_path / "s.db"), "--quiet", "--json"]
+    for setting in ("default", "no-context"):
+        words = ["run", f"codis:{setting}", "--model", "baseline/chance", "--out", str(tmp_path / setting)]
+        assert main([*words, *common]) == 0
+    asked = json.loads(capsys.readouterr().out.split("\n}\n")[0] + "\n}")
+    file = tmp_path / "default" / "answers.jsonl"
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    records[0] |= {"response": records[0]["references"][0]}
+    records[1] |= {"response": "", "status": "error", "error": "content filter", "verdict": "error"}
+    records[2] |= {"response": "", "status": "not_sent", "error": "not sent", "verdict": "unscored"}
+    file = lines(tmp_path / "edited.jsonl", records)
+    without = f"no-context={tmp_path / 'no-context' / 'answers.jsonl'}"
+    scored = ["score", "codis", str(file), "--with", without, "--name", "collected", *common]
+    for _ in range(2):  # the name moves to the second run of the same evaluation
+        assert main([*scored, "--out", str(tmp_path / "scored")]) == 1
+        printed = capsys.readouterr()
+        metrics = json.loads(printed.out)
+        assert main(["report", "collected", "--store", str(tmp_path / "s.db"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == metrics
+    assert "the name 'collected' moved from run 3" in printed.err
+    assert main(["store", "verify", "--store", str(tmp_path / "s.db")]) == 0
+    assert main(["runs", "show", "collected", "--store", str(tmp_path / "s.db"), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out.partition("\n")[2])
+    assert shown["answers"]["probes"] == {"ok": 22, "empty": 0, "error": 1, "not_sent": 1}
+    assert main(["run", "codis", "--model", "baseline/chance", *common]) == 0
+    again = capsys.readouterr()
+    assert "sent 0, cached 24" in again.err
+    assert json.loads(again.out)["metrics"][:2] == asked["metrics"][:2]

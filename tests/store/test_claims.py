@@ -16,7 +16,7 @@ from threading import Event
 import pytest
 
 from sightline.errors import EnvironmentFailedError
-from sightline.evaluation.run import held_run
+from sightline.evaluation.recorded_run import held_run
 from sightline.store import claims
 from sightline.store.claims import GRACE_SECONDS, LEASE_SECONDS, has_ended, new_name
 from sightline.store.database import Connection

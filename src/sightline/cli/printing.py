@@ -116,10 +116,7 @@ def print_run_summary(evaluation: Evaluation) -> None:
     result, counts = evaluation.result, evaluation.counts
     if evaluation.out:
         print_note(f"results: {evaluation.out}")
-    if evaluation.run is not None:
-        _print_requests(f"run {evaluation.run}", counts)
-    if evaluation.name_moved:
-        print_note(evaluation.name_moved)
+    _print_run(evaluation)
     captioned, judged = evaluation.caption_counts, evaluation.judge_counts
     for what, asked in (("captions", captioned), ("judges", judged)):
         if asked.sent or asked.cached:
@@ -143,6 +140,16 @@ def print_run_summary(evaluation: Evaluation) -> None:
     if result.not_sent:
         print_note(f"{result.not_sent:,} of {result.probes:,} probes were not sent")
     print_conditions_met(evaluation.conditions_met)
+
+
+def _print_run(evaluation: Evaluation) -> None:
+    """Print the number of the run with its requests, of which a run of `score` has none."""
+    if evaluation.counts.total or evaluation.counts.cached:
+        _print_requests(f"run {evaluation.run}", evaluation.counts)
+    elif evaluation.run is not None:
+        print_note(f"run {evaluation.run} of {evaluation.store}")
+    if evaluation.name_moved:
+        print_note(evaluation.name_moved)
 
 
 def _print_requests(what: str, counts: Counts) -> None:
@@ -193,7 +200,7 @@ def _print_failed(evaluation: Evaluation) -> None:
         print_note(f"  {why}: {', '.join(probes)}")
     if result.errors > len(evaluation.unanswered):
         print_note(f"  and {result.errors - len(evaluation.unanswered)} more")
-    if evaluation.run is not None:
+    if evaluation.counts.total:
         print_note(
             "run the same command to retry temporary failures and unreadable images; add --retry-errors to"
             " retry the others too"

@@ -156,7 +156,7 @@ def execute_show(options: argparse.Namespace) -> int:
     shown = msgspec.to_builtins(run)
     answers = shown.pop("answers")
     for name, value in {**shown, **answers}.items():
-        if value not in (None, "", [], {}):
+        if value not in (None, "", (), [], {}):
             print_line(f"{name.replace('_', ' '):<19}{_text(value)}")
         elif name == "note":
             print_line(f"{name:<19}none")

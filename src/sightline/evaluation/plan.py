@@ -495,7 +495,8 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     form one group. `evidence` lists the images that a judge of the answer sees, without the limits of the
     model. `context`, `images`, `image_sizes` and `prompt` are those of the answer's line in answers.jsonl,
     empty in partners. `sample_digest` is that of the sample, the same in every setting; '' if it is unknown.
-    `retry` is set in runs with --retry-truncated.
+    `retry` is set in runs with --retry-truncated. `answer` or `failure` is what a file of answers holds: it
+    belongs to the run that scored the file, and is never used for another one.
     """
 
     sample: str
@@ -517,6 +518,13 @@ class StoredProbe(Struct, frozen=True, omit_defaults=True):
     prompt: str = ""
     sample_digest: str = ""
     retry: StoredRetry | None = None
+    answer: Answer | None = None
+    failure: Failure | None = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the answer is one of the store."""
+        return self.error is None and self.answer is None and self.failure is None
 
 
 def stored_probe(
@@ -656,7 +664,7 @@ class CollectedAnswers(Struct, frozen=True, kw_only=True):
         """Notes on further tags that no response holds, in a pass of its own."""
         if not self.reasoning_tags:
             return []
-        found = (_results(chunk, self.answers).values() for chunk in _whole_samples(self.probes()))
+        found = (probe_results(chunk, self.answers).values() for chunk in _whole_samples(self.probes()))
         answers = (one for results in found for one in results if isinstance(one, Answer))
         return tag_notes(self.reasoning_tags, (text for one in answers for text in (one.text, one.reasoning)))
 
@@ -676,18 +684,19 @@ def answered_groups(
 ) -> Iterator[Group]:
     """The groups of probes; see `CollectedAnswers` for `tags` and `first`."""
     for chunk in _whole_samples(probes):
-        results = _results(chunk, answers)
+        results = probe_results(chunk, answers)
         for _, members in groupby(chunk, key=_group_key):
             yield _group(list(members), results, tags, first=first)
 
 
-def _results(chunk: Sequence[StoredProbe], answers: AnswerLookup) -> Mapping[str, Answer | Failure]:
+def probe_results(chunk: Sequence[StoredProbe], answers: AnswerLookup) -> dict[str, Answer | Failure]:
     """The answers to probes, to those of their partners, and the second ones to truncated answers."""
     partners = [probe for first in chunk for others in first.partners.values() for probe in others]
     probes = (*chunk, *partners)
-    keys = [probe.key for probe in probes]
+    keys = [probe.key for probe in probes if probe.is_asked]
     keys += [probe.retry.key for probe in probes if probe.retry is not None]
-    return answers.look_up(list(dict.fromkeys(keys)))
+    recorded = {probe.key: found for probe in probes if (found := probe.answer or probe.failure)}
+    return {**answers.look_up(list(dict.fromkeys(keys))), **recorded}
 
 
 def _group_key(probe: StoredProbe) -> GroupKey:
@@ -751,15 +760,15 @@ def _outcome(probe: StoredProbe, result: Answer | Failure | None, tags: Sequence
         "sample_digest": probe.sample_digest,
     }
     if not isinstance(result, Answer):
-        error = result.message if isinstance(result, Failure) else probe.error
+        error = result.message if isinstance(result, Failure) else probe.error or NOT_SENT
         return Outcome(
             **shared,
             response="",
-            status="error" if error else "not_sent",
+            status="not_sent" if error == NOT_SENT else "error",
             finish_reason="",
             usage=Usage(),
-            verdict="error" if error else "unscored",
-            error=error or NOT_SENT,
+            verdict="unscored" if error == NOT_SENT else "error",
+            error=error,
         )
     result = without_reasoning(result, tags)
     empty = not result.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 import sightline
 from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts, token_limit
-from sightline.errors import UserError, hide_secrets
+from sightline.errors import hide_secrets
 from sightline.evaluation.folder import ResultsFolder, group_metrics
 from sightline.evaluation.judges import (
     HumanJudge,
@@ -38,7 +37,6 @@ from sightline.evaluation.prepare import Prepared, prepared_panel
 from sightline.evaluation.runs import latest_finished_run, read_stored_run
 from sightline.evaluation.summary import AnswerCounts, Summary, long_response_notes, summary_notes
 from sightline.formats.files import SetDigest, data_digest
-from sightline.formats.jsonl import ANSWERS, read_outcomes
 from sightline.metrics.agreement import CORRECT, VerdictCoder
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.metrics.tally import tally
@@ -163,7 +161,7 @@ def recompute(
 class Evaluation(Struct, frozen=True, kw_only=True):
     """The outcome of an evaluation.
 
-    `run` is its number in `store`; None if it called no model. `folders` are the data folders of its images.
+    `run` is its number in `store`; None outside a store. `folders` are the data folders of its images.
     `name_moved` says that its name belonged to an earlier run, and which run has it now; '' if the name is
     new. `unanswered` lists the first probes without an answer: sample, variant, error. `conditions_met`
     describes each condition of --fail-if that holds. `explanations` are there with --explain only.
@@ -224,21 +222,17 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         """
         from sightline.evaluation.answers_frame import answers_frame
 
-        return answers_frame(kept_answers(self.run, self.store, self.out), self.folders, thumbnails)
+        return answers_frame(kept_answers(self.run, self.store), self.folders, thumbnails)
 
     def _repr_html_(self) -> str:
         return html(summary([self.result]))
 
 
-# -- The answers of a finished evaluation: from its store, or from its results folder
+# -- The answers of a finished evaluation, from its store
 
 
-def kept_answers(run: int | None, store: str, out: str | None) -> Iterable[Outcome]:
-    """Read the answers with their verdicts; `run` is None if it called no model. Nothing is sent."""
-    if run is None:
-        if out is None:
-            raise UserError("the answers were not kept", expected="score with out=FOLDER")
-        return read_outcomes(Path(out) / ANSWERS)
+def kept_answers(run: int | None, store: str) -> list[Outcome]:
+    """Read the answers of a run of the store with their verdicts. Nothing is sent."""
     outcomes: list[Outcome] = []
 
     def keep(judged: JudgedGroup) -> None:

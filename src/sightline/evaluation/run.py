@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+from collections.abc import Iterator
 from threading import Event
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from sightline.engine.limits import Account, Counts
-from sightline.errors import EnvironmentFailedError, UserError
 from sightline.evaluation.batches import open_batches_note
-from sightline.evaluation.folder import refuse_name_of_other_run
 from sightline.evaluation.options import EvaluationDescription, reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
     Prepared,
     check_results_folder,
     describe_evaluation,
-    judge_model,
     make_plan,
     prepare_evaluation,
     with_notes,
 )
+from sightline.evaluation.recorded_run import recorded_run, run_body, store_human_verdicts
 from sightline.evaluation.result import Evaluation, judge_and_write
-from sightline.evaluation.runs import read_stored_run
 from sightline.evaluation.sending import (
     AnsweredSamples,
-    RefusedLateError,
     RequestSender,
 )
 from sightline.evaluation.spec import Spec
-from sightline.plugins import file_of
 from sightline.replicas.fleet import replicas_kept
 from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
@@ -62,26 +53,20 @@ async def run_evaluation(
     await run_in_thread(check_results_folder, spec, description)
     store = await run_in_thread(Store.open, spec.store)
     try:
-        await run_in_thread(check_name, spec, store, description)
-        started = partial(store.runs.start, _run_body(prepared, description), held=True)
-        run = await run_in_thread(started)
-        try:
-            holder = await run_in_thread(label_run, spec, store, run, description)
-            async with held_run(store, run):
-                spending = account or Account()
-                sender = RequestSender(prepared, store, spending, began=began, show_progress=show_progress)
-                with sender.late_errors(f"run {run}, not finished"):
-                    evaluation = await _evaluate(
-                        prepared, description, store, run, spending, sender, show_progress=show_progress
-                    )
-            moved = await run_in_thread(move_name, spec, store, run, holder)
-            return replace(evaluation, name_moved=moved)
-        except RefusedLateError:
-            raise
-        except UserError:
-            # An evaluation that is refused before it has an answer leaves no run behind.
-            await run_in_thread(store.runs.drop, run)
-            raise
+        async with recorded_run(prepared, description, store) as recorded:
+            spending = account or Account()
+            sender = RequestSender(prepared, store, spending, began=began, show_progress=show_progress)
+            with sender.late_errors(f"run {recorded.number}, not finished"):
+                evaluation = await _evaluate(
+                    prepared,
+                    description,
+                    store,
+                    recorded.number,
+                    spending,
+                    sender,
+                    show_progress=show_progress,
+                )
+        return replace(evaluation, name_moved=await run_in_thread(recorded.move_name))
     finally:
         await run_in_thread(store.close)
 
@@ -122,7 +107,7 @@ async def _evaluate(
             if prepared.spec.retry_truncated is not None:
                 await sender.ask_truncated_again(plan, counts)
                 unjudged = collected
-            await run_in_thread(_store_human_verdicts, prepared, store, run)
+            await run_in_thread(store_human_verdicts, prepared, store, run)
             async with replicas_kept():
                 judge_counts = await sender.ask_judges(collected, unjudged)
         except CancelledError:
@@ -131,7 +116,7 @@ async def _evaluate(
     caption_notes = replacement.notes if replacement is not None else []
     description = with_notes(description, [*caption_notes, *plan.hidden_notes(), *sender.notes])
     evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
-    body = {**_run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
+    body = {**run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
     await run_in_thread(store.runs.finish, run, body)
     return replace(
         evaluation, run=run, counts=counts, judge_counts=judge_counts, caption_counts=caption_counts
@@ -159,65 +144,3 @@ def _stored_requests(plan: Plan, store: Store, run: int, samples: AnsweredSample
 def _store_unasked(requests: Iterator[KeyedRequest], stop: Event) -> None:
     """Write the rest of the plan where asking ended early: those probes count as unanswered."""
     deque(until_set(requests, stop), maxlen=0)
-
-
-def _store_human_verdicts(prepared: Prepared, store: Store, run: int) -> None:
-    for name, judge in prepared.judges.humans.items():
-        store.runs.add_verdicts(run, [replace(verdict, scorer=name) for verdict in judge.verdicts])
-
-
-def _run_body(prepared: Prepared, description: EvaluationDescription) -> dict[str, Any]:
-    """What the store keeps of a run: enough to make its judges and metrics again. It holds no API key."""
-    return {
-        "description": msgspec.to_builtins(description),
-        "judges": {name: judge_model(prepared, name) for name in prepared.judges.models},
-        "embedder": prepared.measures.embedder,
-        "texts": prepared.measures.text_metrics,
-        "plugin": file_of(type(prepared.task.benchmark)),
-        "folders": [os.path.abspath(folder) for folder in prepared.survey.folders],
-        "probes": prepared.survey.probes * prepared.spec.repeats,
-    }
-
-
-# -- Holds the lease of a run while its evaluation goes on, so that nobody deletes it meanwhile
-
-
-@asynccontextmanager
-async def held_run(store: Store, run: int) -> AsyncIterator[None]:
-    """Hold a run until the block ends; an error of the release does not change the outcome of the block."""
-    async with store.claims.at_work():
-        await run_in_thread(store.runs.hold, run)
-        try:
-            yield  # if the run was deleted, `store.runs.finish` says so
-        finally:
-            with suppress(EnvironmentFailedError):
-                await run_in_thread(store.runs.release, run)
-
-
-# -- Gives a new run its name and tags. The name of an earlier run of the same evaluation moves to it
-
-
-def check_name(spec: Spec, store: Store, description: EvaluationDescription) -> None:
-    holder = store.labels.names().get(spec.name or "")
-    if spec.name is not None and holder is not None:
-        before = read_stored_run(store, holder).description
-        refuse_name_of_other_run(spec.name, holder, before, description)
-
-
-def label_run(spec: Spec, store: Store, run: int, description: EvaluationDescription) -> int | None:
-    """Tag a new run, and name it; returns the earlier run that holds the name until `move_name`."""
-    store.labels.add_tags(run, spec.tag)
-    if spec.name is None or (holder := store.labels.give_name(run, spec.name)) == run:
-        return None
-    check_name(spec, store, description)
-    return holder
-
-
-def move_name(spec: Spec, store: Store, run: int, holder: int | None) -> str:
-    """Move a name to the run that finished; an interrupted run leaves it where it was."""
-    if spec.name is None or holder is None:
-        return ""
-    found = store.labels.give_name(run, spec.name, instead_of=holder)
-    if found != run:
-        return f"run {found} was given the name '{spec.name}' in the meantime and keeps it"
-    return f"the name '{spec.name}' moved from run {holder}, the same evaluation, to run {run}"

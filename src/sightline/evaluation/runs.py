@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from sightline.benchmarks.base import Benchmark, Setting, defaults
 from sightline.benchmarks.registry import benchmark as find_benchmark
@@ -20,14 +20,14 @@ from sightline.config import Config, Price
 from sightline.engine.limits import Counts
 from sightline.errors import UserError, did_you_mean
 from sightline.evaluation.options import EvaluationDescription, JudgeModel, setting_of
-from sightline.evaluation.plan import read_stored_probes
+from sightline.evaluation.plan import probe_results, read_stored_probes
 from sightline.evaluation.spec import Spec, recorded_options
 from sightline.reporting.notes import effective_options, flat_options
 from sightline.store.database import StoreFailedError, damage
 from sightline.store.runs import Labels, RunRow
 from sightline.store.store import Store
 from sightline.text import local_time
-from sightline.types import Answer
+from sightline.types import NOT_SENT, Answer
 
 COMPLETE, DAMAGED = "complete", "damaged"
 
@@ -269,9 +269,7 @@ def count_run(store: Store, number: int, price: Price | None) -> RunCounts:
 
     probes = read_stored_probes(store, number)
     while batch := list(islice(probes, _BATCH)):
-        keys = [probe.key for probe in batch if not probe.error]
-        keys += [probe.retry.key for probe in batch if probe.retry is not None]
-        answers = store.answers.look_up(keys)
+        answers = probe_results([replace(probe, partners={}) for probe in batch], store.answers)
         for probe in batch:
             answer = answers.get(probe.key)
             if isinstance(answer, Answer) and answer.truncated and probe.retry is not None:
@@ -280,7 +278,8 @@ def count_run(store: Store, number: int, price: Price | None) -> RunCounts:
                     count_usage(answer)
                     answer = second
             if not isinstance(answer, Answer):
-                statuses["error" if answer is not None or probe.error else "not_sent"] += 1
+                is_error = answer is not None or probe.error not in (None, NOT_SENT)
+                statuses["error" if is_error else "not_sent"] += 1
                 continue
             statuses["ok" if answer.text else "empty"] += 1
             count_usage(answer)
@@ -296,12 +295,16 @@ def count_run(store: Store, number: int, price: Price | None) -> RunCounts:
 
 
 class RunDetails(RunLine, frozen=True, kw_only=True):
-    """A run with all effective options that have a value; `plugin` is the file of its benchmark."""
+    """A run with all effective options that have a value.
+
+    `plugin` is the file of its benchmark, `file` that of the answers that were scored.
+    """
 
     samples: int
     data_digest: str
     model_identity: str
     plugin: str | None
+    file: str | None
     notes: Sequence[str]
     requests: Mapping[str, int | float]
     answers: RunCounts
@@ -320,6 +323,7 @@ def run_details(store: Store, number: int, config: Config) -> RunDetails:
         data_digest=description.data_digest,
         model_identity=description.identity,
         plugin=run.plugin,
+        file=run.file,
         notes=description.notes,
         requests=_requests(run.counts),
         answers=count_run(store, number, config.price(description.model)),
@@ -350,6 +354,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
         embedder: The identity of the embedder; None if there is none.
         plugin: The path of the plugin file that defines the benchmark; None if no plugin defines it.
         stopped: Why requests stopped before the end, such as `budget`; None if they did not.
+        file: The file of answers that was scored; None if a model was asked.
     """
 
     number: int
@@ -361,6 +366,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     plugin: str | None = None
     stopped: str | None = None
     planned_probes: int = 0
+    file: str | None = None
     folders: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
 
@@ -440,6 +446,7 @@ def _decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> S
         counts=counts,
         folders=tuple(body.get("folders") or ()),
         planned_probes=body.get("probes") or 0,
+        file=body.get("file"),
     )
 
 

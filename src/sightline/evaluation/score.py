@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import FILE, Benchmark, Setting
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import cluster_of, inspect_sample
-from sightline.engine.limits import Account
+from sightline.engine.limits import Account, Counts
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.options import (
     EvaluationDescription,
@@ -28,6 +31,7 @@ from sightline.evaluation.plan import (
     StoredProbe,
     answered_groups,
     judge_images,
+    probe_position,
     sample_digest,
     stored_groups,
     stored_probe,
@@ -42,6 +46,7 @@ from sightline.evaluation.prepare import (
     recorded_notes,
     with_notes,
 )
+from sightline.evaluation.recorded_run import recorded_run, run_body, store_human_verdicts
 from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
@@ -70,6 +75,8 @@ class _Scoring(NamedTuple):
     prepared: Prepared
     description: EvaluationDescription
     collected: CollectedAnswers
+    answers: FileAnswers
+    file: str
 
 
 async def score_file(
@@ -81,31 +88,65 @@ async def score_file(
         file: The predictions; None for the lines of a groups file that hold a response.
         partners: Files of predictions under other settings, by setting.
     """
-    prepared, description, collected = await run_in_thread(_read_all, spec, file, partners or {})
-    measures = prepared.measures
-    if not (prepared.judges.models or measures.embedder or measures.text_metrics):
-        return await judge_and_write(
-            prepared, description, collected, None, show_progress=show_progress, explain=spec.explain
-        )
-    from sightline.evaluation.sending import RequestSender  # the engine is loaded where something is sent
-
+    scoring = await run_in_thread(_read_all, spec, file, partners or {})
+    prepared, description = scoring.prepared, scoring.description
     store = await run_in_thread(Store.open, spec.store)
     try:
-        sender = RequestSender(prepared, store, Account(), show_progress=show_progress)
-        with sender.late_errors(spec.store):
-            async with sender:
-                counts = await sender.ask_judges(collected)
+        async with recorded_run(prepared, description, store, scoring.file) as recorded:
+            run = recorded.number
+            await run_in_thread(_store_probes, store, run, scoring)
+            await run_in_thread(store_human_verdicts, prepared, store, run)
+            notes, counts = await _ask_judges(scoring, store, run, show_progress=show_progress)
+            description = with_notes(description, notes)
             evaluation = await judge_and_write(
                 prepared,
-                with_notes(description, sender.notes),
-                collected,
+                description,
+                scoring.collected,
                 store,
                 show_progress=show_progress,
                 explain=spec.explain,
             )
+            await run_in_thread(store.runs.finish, run, run_body(prepared, description, scoring.file))
+        moved = await run_in_thread(recorded.move_name)
     finally:
         await run_in_thread(store.close)
-    return replace(evaluation, judge_counts=counts)
+    return replace(evaluation, run=run, judge_counts=counts, name_moved=moved)
+
+
+def _store_probes(store: Store, run: int, scoring: _Scoring) -> None:
+    """Write the probes to the store, each with the answer that the file holds."""
+
+    def recorded(probe: StoredProbe) -> StoredProbe:
+        found = scoring.answers.look_up([probe.key]).get(probe.key)
+        partners = {name: tuple(map(recorded, probes)) for name, probes in probe.partners.items()}
+        if isinstance(found, Answer):
+            return replace(probe, partners=partners, answer=found)
+        if found is not None:
+            return replace(probe, partners=partners, failure=found)
+        return replace(probe, partners=partners, error=probe.error or NOT_SENT)
+
+    numbered = [
+        (probe_position(sample, number), msgspec.json.encode(recorded(probe)))
+        for sample, (_, probes) in enumerate(groupby(scoring.collected.probes(), key=lambda one: one.sample))
+        for number, probe in enumerate(probes)
+    ]
+    store.runs.add_probes(run, numbered)
+
+
+async def _ask_judges(
+    scoring: _Scoring, store: Store, run: int, *, show_progress: bool
+) -> tuple[list[str], Counts]:
+    """Ask the judge models, if there are any; returns what was noted meanwhile."""
+    prepared, measures = scoring.prepared, scoring.prepared.measures
+    if not (prepared.judges.models or measures.embedder or measures.text_metrics):
+        return [], Counts()
+    from sightline.evaluation.sending import RequestSender  # the engine is loaded where something is sent
+
+    sender = RequestSender(prepared, store, Account(), show_progress=show_progress)
+    with sender.late_errors(f"run {run}, not finished"):
+        async with sender:
+            counts = await sender.ask_judges(scoring.collected)
+    return sender.notes, counts
 
 
 def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Scoring:
@@ -151,7 +192,7 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
     description = describe_evaluation(prepared, notes)
     check_results_folder(spec, description, Path(file))
     collected = CollectedAnswers(probes=lambda: stored, answers=answers, reasoning_tags=reasoning_names(spec))
-    return _Scoring(prepared, description, collected)
+    return _Scoring(prepared, description, collected, answers, os.path.abspath(file))
 
 
 def _matched(

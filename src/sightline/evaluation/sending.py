@@ -37,16 +37,13 @@ from sightline.evaluation.plan import (
     sample_index,
 )
 from sightline.evaluation.prepare import Prepared, prepared_panel
+from sightline.evaluation.recorded_run import RefusedLateError
 from sightline.models.base import Model
 from sightline.progress import request_progress
 from sightline.store.answers import Answers, KeyedRequest
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
 from sightline.store.store import Store
 from sightline.types import Answer
-
-
-class RefusedLateError(UserError):
-    """What is wrong was found after some requests were answered; their answers are kept."""
 
 
 class RequestSender:

@@ -146,6 +146,15 @@ class EvaluationOptions(TaskOptions):
         StrPath | None,
         Argument("write metrics.json, answers.jsonl, verdicts.jsonl and report.md to DIR", "results", "DIR"),
     ] = None
+    name: Annotated[
+        str | None,
+        Argument(
+            "name of the run in the store, for report and compare; a sweep adds the values of each run",
+            "results",
+            "NAME",
+        ),
+    ] = None
+    tag: Annotated[Names, Argument("tag of the run in the store; may repeat", "results", "TAG")] = ()
     force: Annotated[
         bool, Argument("replace the results of another run in the folder of --out", "results")
     ] = False
@@ -216,15 +225,6 @@ class RequestOptions(EvaluationOptions):
     repeats: Annotated[
         int, Argument("send each request N times, as separate draws", "requests", "N", recorded=True)
     ] = 1
-    name: Annotated[
-        str | None,
-        Argument(
-            "name of the run in the store, for report and compare; a sweep adds the values of each run",
-            "results",
-            "NAME",
-        ),
-    ] = None
-    tag: Annotated[Names, Argument("tag of the run in the store; may repeat", "results", "TAG")] = ()
     batch: Annotated[
         bool,
         Argument(

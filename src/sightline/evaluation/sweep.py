@@ -20,8 +20,9 @@ from sightline.errors import EnvironmentFailedError, UserError, unknown_name
 from sightline.evaluation.estimate import KeySet, RunEstimate, estimate_run
 from sightline.evaluation.folder import PointRecord, ResultsFolder, SweepRecord, refuse_other_sweep
 from sightline.evaluation.prepare import check_results_folder, describe_evaluation, prepare_evaluation
+from sightline.evaluation.recorded_run import check_name
 from sightline.evaluation.result import Evaluation
-from sightline.evaluation.run import check_name, run_evaluation
+from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.spec import Spec
 from sightline.formats.files import text_digest, write_atomically
 from sightline.models.ocr import AUGMENTATIONS

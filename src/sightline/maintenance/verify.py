@@ -249,8 +249,8 @@ def missing_in(store: Store, run: StoredRun, answers: Connection) -> str:
             samples += probe.sample != last
             last = probe.sample
         if run.stopped is None:
-            keys = {bytes.fromhex(probe.key) for probe in batch if probe.error is None}
+            keys = {bytes.fromhex(probe.key) for probe in batch if probe.is_asked}
             without += len(keys) - sum(1 for _ in rows_in(answers, attempted, sorted(keys)))
-    if samples < (planned := run.description.planned_samples):
+    if run.file is None and samples < (planned := run.description.planned_samples):
         return f"{planned - samples:,} of its {planned:,} samples have no probes"
     return f"{without:,} of its probes have no attempt" if without else ""

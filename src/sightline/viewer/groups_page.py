@@ -107,6 +107,7 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
     neighbours = index.neighbours(row.number, shown.wanted, shown.order)
     previous, following = (index.rows([one] if one else []) for one in (neighbours.previous, neighbours.next))
     run = read_stored_run(viewer.store, summary.run)
+    store = viewer.store.name if viewer.is_lasting else ""
     return viewer.page(
         "group_page.html",
         {
@@ -119,12 +120,7 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "others": _in_other_runs(viewer, summary, detail),
             "query": shown.query,
             "json": b"\n".join(map(answer_line, detail.outcomes)).decode(),
-            "again": ask_again(
-                run,
-                summary.line,
-                viewer.store.name if viewer.is_lasting else "",
-                row.sample,
-            ),
+            "again": None if run.file is not None else ask_again(run, summary.line, store, row.sample),
             "unanswered": summary.result.unanswered if summary.result else 0,
         },
     )

@@ -46,9 +46,12 @@ def opened_store(
                     raise
                 store = Store.open(temporary)
         try:
-            for nth, path in enumerate(paths):
-                for folder in _folders(path, task, data, Path(scratch, str(nth))):
-                    import_results(store, folder, data, source=path if path.is_file() else folder)
+            for path in paths:
+                if path.is_file():
+                    score_into(store, path, task, data)
+                else:
+                    for folder in _folders(path):
+                        import_results(store, folder, data)
             with indexable(store) as shown:
                 yield shown
         finally:
@@ -74,27 +77,17 @@ def indexable(store: Store) -> Iterator[Store]:
             copy.close()
 
 
-def _folders(path: Path, task: AnswerTask | None, data: Sequence[Path], scratch: Path) -> Sequence[Path]:
-    """The results folder at a path, those in a folder, or those of the models in a file."""
-    if not path.is_file():
-        nested = [file.parent for pattern in ("*", "*/*") for file in path.glob(f"{pattern}/{METRICS}")]
-        return [path] if (path / METRICS).is_file() else sorted(nested) or [path]
-    if task is None:
-        raise UserError(
-            "is a file: it does not say which questions it answers",
-            file=path,
-            expected="--task BENCHMARK:SETTING (see `sightline list`), and --data DIR; or a results folder",
-        )
-    return scored_folders(path, task, data[0] if data else None, scratch)
+def _folders(path: Path) -> Sequence[Path]:
+    """The results folder at a path, or those in a folder."""
+    nested = [file.parent for pattern in ("*", "*/*") for file in path.glob(f"{pattern}/{METRICS}")]
+    return [path] if (path / METRICS).is_file() else sorted(nested) or [path]
 
 
 # -- Opens results folders: each becomes a run of a store, with an index of its lines and without requests
 
 
-def import_results(
-    store: Store, folder: Path, data: Sequence[Path] = (), *, source: Path | None = None
-) -> int:
-    """Make a run of a results folder, and index it; its note names `source`, or else the folder.
+def import_results(store: Store, folder: Path, data: Sequence[Path] = ()) -> int:
+    """Make a run of a results folder, and index it; its note names the folder.
 
     The run has the time of its files, and the name of the folder where that can be a name.
     """
@@ -110,9 +103,9 @@ def import_results(
         for group in judged.groups.values():
             builder.add(JudgedGroup(group, _verdicts_of(group, by_answer)))
         builder.finish(judged.result)
-    store.labels.set_note(run, str(source or folder))
+    store.labels.set_note(run, str(folder))
     name = folder.resolve().name
-    if source in (None, folder) and is_run_name(name):
+    if is_run_name(name):
         store.labels.give_name(run, name)
     return run
 
@@ -161,7 +154,7 @@ def _verdicts_of(group: Group, by_answer: Mapping[str, Mapping[int, Verdict]]) -
     return distinct
 
 
-# -- Answers that another tool collected, judged by the rules: a results folder for each model of the file
+# -- Answers that another tool collected, judged by the rules: a run for each model of the file
 
 
 class AnswerTask(NamedTuple):
@@ -171,26 +164,26 @@ class AnswerTask(NamedTuple):
     split: str | None = None
 
 
-def scored_folders(file: Path, task: AnswerTask, data: Path | None, scratch: Path) -> list[Path]:
-    """Score a file by rules, as `sightline score --allow-missing` does.
-
-    The data folder is None if the file holds questions and references. `scratch` is made.
-    """
-    scratch.mkdir(parents=True, exist_ok=True)
+def score_into(store: Store, file: Path, task: AnswerTask | None, data: Sequence[Path]) -> None:
+    """Score a file by rules, as `sightline score --allow-missing` does; without data it holds them itself."""
+    if task is None:
+        raise UserError(
+            "is a file: it does not say which questions it answers",
+            file=file,
+            expected="--task BENCHMARK:SETTING (see `sightline list`), and --data DIR; or a results folder",
+        )
     benchmark = find_benchmark(task.task.partition(":")[0])
     variant = variant_of(benchmark, setting_of(benchmark, task.task))
     answers = read_predictions(file, benchmark.answer_files, setting=variant, allow_missing=True)
-    folders = []
-    for nth, model in enumerate(dict.fromkeys(answer.model for answer in answers)):
-        folders.append(scratch / str(nth))
+    for model in dict.fromkeys(answer.model for answer in answers):
         spec = Spec(
             task=task.task,
             split=task.split,
-            data=None if data is None else str(data),
+            data=str(data[0]) if data else None,
             model=model,
             allow_missing=True,
-            store=str(scratch / "judged.db"),
-            out=str(folders[-1]),
+            store=store.name,
         )
-        asyncio.run(score_file(spec, str(file)))
-    return folders
+        scored = asyncio.run(score_file(spec, str(file)))
+        if scored.run is not None:
+            store.labels.set_note(scored.run, str(file))
