@@ -33,7 +33,7 @@ class Names:
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("sightline.models.ocr.RapidOcr", Names)
+    monkeypatch.setattr("sightline.evaluation.image_texts.RapidOcr", Names)
     monkeypatch.setattr(Names, "reading", [])
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -73,7 +73,7 @@ class Captions(Asked):
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("sightline.models.ocr.RapidOcr", Signs)
+    monkeypatch.setattr("sightline.evaluation.image_texts.RapidOcr", Signs)
     for kind in (Asked, Captions):
         monkeypatch.setattr(kind, "requests", [])
     monkeypatch.setattr(Signs, "reading", [])

@@ -33,7 +33,7 @@ from sightline.builders.sources import SourceItem
 from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
-from sightline.plugins import error_and_line, find_entry, plug_in
+from sightline.plugins import arguments_of, check_contract, error_and_line, find_entry, plug_in
 from sightline.text import fill
 from sightline.types import LETTERS, Labels
 
@@ -278,8 +278,6 @@ PERTURBATIONS = {
 
 
 def perturbation(name: str) -> Perturbation | TextPerturbation:
-    from sightline.plugins import arguments_of, check_contract
-
     entry = find_entry("perturbations", name, PERTURBATIONS)
     sees_text = "question" in arguments_of(getattr(entry, "apply", None))
     check_contract("perturbation", name, entry, TextPerturbation if sees_text else Perturbation)

@@ -193,7 +193,7 @@ class Captioner:
             raise UserError("--prompt is empty", expected="a question about each image")
         if not client.capabilities.images:
             raise UserError("this model does not accept images", expected="a --model that accepts images")
-        self._client = client
+        self.client = client
         self._again = again
 
     async def describe(
@@ -208,8 +208,8 @@ class Captioner:
         """
         distinct = {file.digest: file for file in files}
         requests = await run_in_thread(self._requests, distinct, store)
-        await self._client.ask(store, requests, "captioning", show_progress=show_progress)
-        stopped = self._client.counts.stopped
+        await self.client.ask(store, requests, "captioning", show_progress=show_progress)
+        stopped = self.client.counts.stopped
         return await run_in_thread(self.cached, distinct.values(), store, stopped=stopped)
 
     def cached(self, files: Iterable[ImageFile], store: Store, *, stopped: str = "") -> dict[str, Caption]:
@@ -221,7 +221,7 @@ class Captioner:
         """Estimate what `describe` would send, a request per distinct image; nothing is sent or written."""
         distinct = {file.digest: file for file in files}
         requests = self._requests(distinct, store)
-        settled = self._client.settled(store, requests)
+        settled = self.client.settled(store, requests)
         sent = [keyed.request for keyed in requests if keyed.request.key not in settled]
         size = sum(file.stamp[0] for request in sent for file in request.images.values())
         return RequestEstimate(len(distinct) - len(sent), len(sent), len(sent), size)
@@ -249,7 +249,7 @@ class Captioner:
         return {digest: current[digest] for digest in distinct}
 
     def _keyed(self, file: ImageFile, draw: int) -> KeyedRequest:
-        return self._client.keyed((user(ImageRef(file.path), self.prompt),), draw, [file])
+        return self.client.keyed((user(ImageRef(file.path), self.prompt),), draw, [file])
 
 
 class _Current(NamedTuple):

@@ -16,7 +16,7 @@ from sightline.evaluation.spec import Spec
 from sightline.formats.files import text_digest
 from sightline.images import BadImage
 from sightline.models.base import Model
-from sightline.models.ocr import Augmented, ImageText, Reader, text_of
+from sightline.models.ocr import Augmented, ImageText, RapidOcr, Reader, text_of
 from sightline.progress import progress
 from sightline.store.database import run_in_thread
 from sightline.store.store import OcrResult, Store, cached_words, inspect_images, read_images
@@ -38,31 +38,24 @@ class CaptionFile(NamedTuple):
         return next((end for end in ends if end in self.captions), None)
 
 
-class CaptionModel(NamedTuple):
-    """A model that writes captions, and the client that calls it and counts the calls."""
-
-    client: ModelClient
-    captioner: Captioner
-
-
 class ImageReplacement(NamedTuple):
     """The text that replaces an image: in which form, by which OCR reader, with captions from where."""
 
     how: Augmentation
     reader: Reader
-    captions: CaptionFile | CaptionModel | None = None
+    captions: CaptionFile | Captioner | None = None
 
     def spend_from(self, account: Account) -> None:
-        if isinstance(self.captions, CaptionModel):
+        if isinstance(self.captions, Captioner):
             self.captions.client.account = account
 
     @property
     def counts(self) -> Counts:
-        return self.captions.client.counts if isinstance(self.captions, CaptionModel) else Counts()
+        return self.captions.client.counts if isinstance(self.captions, Captioner) else Counts()
 
     @property
     def notes(self) -> list[str]:
-        return self.captions.client.notes if isinstance(self.captions, CaptionModel) else []
+        return self.captions.client.notes if isinstance(self.captions, Captioner) else []
 
     @property
     def options(self) -> dict[str, Any]:
@@ -73,13 +66,13 @@ class ImageReplacement(NamedTuple):
         """What the augmentation adds to the identity of the model."""
         captions = self.captions
         identity = f"with {self.how} by {self.reader.identity}"
-        if isinstance(captions, CaptionModel):
+        if isinstance(captions, Captioner):
             identity += f", captions by {captions.client.identity}"
         return identity + (f", captions {captions.digest}" if isinstance(captions, CaptionFile) else "")
 
     def _captioned_by(self) -> dict[str, Any] | None:
-        if isinstance(self.captions, CaptionModel):
-            return {**self.captions.client.description, "prompt": self.captions.captioner.prompt}
+        if isinstance(self.captions, Captioner):
+            return {**self.captions.client.description, "prompt": self.captions.prompt}
         if isinstance(self.captions, CaptionFile):
             return {"file": self.captions.path, "digest": self.captions.digest}
         return None
@@ -87,9 +80,9 @@ class ImageReplacement(NamedTuple):
 
 def image_replacement(spec: Spec, how: Augmentation, *, keyless: bool) -> ImageReplacement:
     if how != CAPTIONED:
-        return ImageReplacement(how, _reader())
-    captions = _caption_model(spec, keyless) if spec.captions is None else _caption_file(spec.captions)
-    return ImageReplacement(how, _reader(), captions)
+        return ImageReplacement(how, RapidOcr())
+    captions = _captioner(spec, keyless) if spec.captions is None else _caption_file(spec.captions)
+    return ImageReplacement(how, RapidOcr(), captions)
 
 
 def images_in_probes(
@@ -142,13 +135,7 @@ def _check_captions(file: CaptionFile, images: Mapping[str, ImageRef]) -> None:
         )
 
 
-def _reader() -> Reader:
-    from sightline.models.ocr import RapidOcr
-
-    return RapidOcr()
-
-
-def _caption_model(spec: Spec, keyless: bool) -> CaptionModel:
+def _captioner(spec: Spec, keyless: bool) -> Captioner:
     options = ClientOptions(
         model=spec.captioner or "",
         store=spec.store,
@@ -164,7 +151,7 @@ def _caption_model(spec: Spec, keyless: bool) -> CaptionModel:
     client = ModelClient(options, SAMPLING)
     if not client.capabilities.images:
         raise UserError(f"--captioner {spec.captioner} does not accept images", expected="a model that does")
-    return CaptionModel(client, Captioner(client, again=spec.retry_errors))
+    return Captioner(client, again=spec.retry_errors)
 
 
 def _caption_file(path: str) -> CaptionFile:
@@ -202,10 +189,8 @@ async def images_as_text(
     readable = [file for file in files.values() if isinstance(file, ImageFile)]
     read = await _read(readable, replacement.reader, store, show_progress=show_progress)
     captions: dict[str, str | BadImage] = {}
-    if isinstance(replacement.captions, CaptionModel):
-        described = await replacement.captions.captioner.describe(
-            readable, store, show_progress=show_progress
-        )
+    if isinstance(replacement.captions, Captioner):
+        described = await replacement.captions.describe(readable, store, show_progress=show_progress)
         captions = {
             digest: one.text or BadImage(f"has no caption: {one.missing}")
             for digest, one in described.items()
@@ -225,8 +210,8 @@ def cached_images_as_text(
     }
     captions: dict[str, str | BadImage] = {}
     to_caption = 0
-    if isinstance(replacement.captions, CaptionModel):
-        captioner = replacement.captions.captioner
+    if isinstance(replacement.captions, Captioner):
+        captioner = replacement.captions
         described = captioner.cached(readable.values(), store)
         captions = {digest: one.text or f"(a caption of {digest})" for digest, one in described.items()}
         to_caption = captioner.estimate(readable.values(), store).to_send
