@@ -284,6 +284,39 @@ def test_shots_are_the_papers_table_5_which_has_none_as_its_first_column() -> No
     assert [shots.rows[1][0], *numbers(shots)[1]] == ["GPT-4V, Table 5", 65.9, 65.5, 67.7, 67.1]
 
 
+def test_accuracy_error_and_miss_of_five_settings_are_the_papers_table_12(shared: Any) -> None:
+    """Figures of the table that has all three, and not of Table 4, which has the accuracies."""
+    names = ("accuracy", "error", "miss")
+    results = [
+        replace(one, metrics=[replace(one.metrics[0], metric=name) for name in names])
+        for one in (iibench(setting, "mine") for setting in II_SETTINGS[:5])
+    ]
+    points = result_points([add_published(one, "GPT-4V") for one in results])
+    (table,) = pivot(points, metrics=names)
+    rows = json.loads((shared / "data" / "published" / "iibench.json").read_text())["rows"]
+    words = {"Acc": "accuracy", "Error": "error", "Miss": "miss"}
+    wanted = {
+        (row["subset"].lower(), words[row["metric"]]): row["value"]
+        for row in rows
+        if (row["table"], row["model"]) == (12, "GPT-4V") and row["subset"].lower() in II_SETTINGS[:5]
+    }
+    heads = [tuple(column.head.split("\n")) for column in table.columns[1:]]
+    at = [row[0] for row in table.rows].index("GPT-4V, Table 12")
+    assert len(wanted) == 15
+    assert dict(zip(heads, numbers(table)[at], strict=True)) == wanted
+
+
+def test_the_three_other_prompts_of_codis_are_one_table_as_table_13(codis: Callable[..., Result]) -> None:
+    results = [add_published(codis(setting=one), "GPT-4V") for one in ("plain", "no-cot", "no-instructions")]
+    (table,) = pivot(result_points(results), metrics=["acc_p"])
+    assert [column.head.split("\n")[0] for column in table.columns[1:]] == [
+        "no-cot",
+        "no-instructions",
+        "plain",
+    ]
+    assert [table.rows[1][0], *numbers(table)[1]] == ["GPT-4V, Table 13 *", 22.0, 34.0, 25.0]
+
+
 def test_files_that_are_named_after_their_settings_are_one_row() -> None:
     results = [iibench(one, f"file:yi_test_{one}.jsonl.gz") for one in ("none", "cot")]
     (table,) = tables_of(results)

@@ -62,7 +62,8 @@ def pivot(
         if task not in in_columns
     ]
     return [
-        *(_pivot(of, None, table, metrics) for (_, table), of in joined.items()),
+        # Of other metrics than the joined table's, another one may have more figures (II-Bench, Table 9).
+        *(_pivot(of, None, None if metrics else table, metrics) for (_, table), of in joined.items()),
         *(_pivot(of, by, None, metrics) for of in alone),
     ]
 
@@ -73,7 +74,7 @@ def settings_tables(points: Sequence[ResultPoint]) -> list[ReportTable]:
 
 
 def settings_as_columns(points: Sequence[ResultPoint]) -> dict[tuple[str, str], list[ResultPoint]]:
-    """Join results of settings that the paper prints beside the default one, a column each, in its order.
+    """Join results of settings that the paper prints beside each other, a column each, in its order.
 
     Settings of which options vary are not joined.
 
@@ -83,7 +84,7 @@ def settings_as_columns(points: Sequence[ResultPoint]) -> dict[tuple[str, str], 
     joined = {}
     for name in dict.fromkeys(point.result.benchmark for point in points):
         paper = paper_of(name)
-        metrics, default = benchmark_class(name).leading_metrics, next(iter(benchmark_class(name).settings))
+        metrics = benchmark_class(name).leading_metrics
         mine = {
             task_of(point.result)[1]: [
                 other for other in points if task_of(other.result) == task_of(point.result)
@@ -98,7 +99,7 @@ def settings_as_columns(points: Sequence[ResultPoint]) -> dict[tuple[str, str], 
             printed = table.prints(metrics[0])
             settings = [one for one in printed if one in mine]
             columns = {column.metric for column in table.columns}
-            if default not in printed or columns != {metrics[0]}:
+            if columns != {metrics[0]}:
                 continue
             if len(settings) > 1 and not shown.issuperset(settings):
                 shown |= set(settings)
@@ -248,14 +249,16 @@ def _shown_table(placed: Sequence[_Placed]) -> str | None:
     """The table of the paper whose figures are shown; None if it has none.
 
     Figures of two tables were often taken under other conditions, so only those of one are beside each
-    other: the one that has figures for most columns and rows, of equal ones the one printed first.
+    other: the one with figures for most columns, then for most cells; of equal ones the one printed first.
     """
+    columns: dict[str, set[object]] = {}
     covered: dict[str, set[object]] = {}
     for (_, *label), block, _, metric in placed:
         for figure in metric.published or ():
             for table in (figure.table, *figure.also):
+                columns.setdefault(table, set()).add((block, metric.metric))
                 covered.setdefault(table, set()).add((figure.row, block, metric.metric, *label))
-    return max(covered, key=lambda table: len(covered[table]), default=None)
+    return max(covered, key=lambda table: (len(columns[table]), len(covered[table])), default=None)
 
 
 def _published_rows(placed: Sequence[_Placed], table: str | None) -> dict[_Row, _Cells]:
