@@ -46,7 +46,7 @@ GROUND = ("config", "errors", "images", "plugins", "progress", "text", "types")
 REGISTERED_ABOVE = {
     ("models/registry.py", "adapter"): "a local model takes the adapter of --model-arg adapter=FOLDER",
     (
-        "evaluation/registry.py",
+        "evaluation/judges.py",
         "annotation",
     ): "--judge human:PROJECT takes the verdicts of an annotation project",
 }
@@ -57,7 +57,7 @@ IMPORTERS_BY_NAME = {
     "models/registry.py": "the factories of models",
     "plugins.py": "plugin files and the packages that register something",
     "replicas/fleet.py": "the launchers of --on",
-    "evaluation/registry.py": "the verdicts of an annotation project",
+    "evaluation/judges.py": "the verdicts of an annotation project",
 }
 """Files that import a module of a name in a variable, and what they register."""
 

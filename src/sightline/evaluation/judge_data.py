@@ -16,10 +16,9 @@ from sightline.benchmarks.base import NAMES, answer_cases
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.errors import UserError
 from sightline.evaluation.folder import is_stored
-from sightline.evaluation.judges import JudgedGroup, RulesJudge
+from sightline.evaluation.judges import JudgedGroup, RulesJudge, human_verdicts
 from sightline.evaluation.measures import TextMeasures
 from sightline.evaluation.options import effective, setting_of, variant_of
-from sightline.evaluation.registry import human_verdicts
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run, name_or_number
 from sightline.evaluation.score import import_answers, read_answers

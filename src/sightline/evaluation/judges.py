@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -16,6 +18,7 @@ from sightline.evaluation.options import JudgeModel, recorded_tags
 from sightline.evaluation.plan import AnswerLookup
 from sightline.evaluation.runs import StoredRun
 from sightline.evaluation.spec import Decide
+from sightline.formats.jsonl import read_verdicts
 from sightline.images import transform_for
 from sightline.metrics.agreement import (
     CORRECT,
@@ -32,6 +35,7 @@ from sightline.plugins import wrong_return
 from sightline.scoring.reasoning import without_reasoning
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
 from sightline.store.answers import KeyedRequest, with_key
+from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 from sightline.types import (
     NOT_SENT,
@@ -245,6 +249,44 @@ def _verdict(case: Case, reading: Reading, scorer: str, judge: str, kind: JudgeK
         variant=case.variant,
         scores=reading.scores,
     )
+
+
+# -- The verdicts of humans that a user names: those of a file, or of an annotation project of the store
+
+PROJECT_VERDICTS = "sightline.annotation.export:project_verdicts"
+"""What reads the verdicts of `--judge human:PROJECT`: a function of the store and the project's name."""
+
+
+def human_verdicts(word: str, store: str) -> list[Verdict]:
+    if Path(word).is_file():
+        return read_verdicts(Path(word))
+    found = _of_project(word, store)
+    if found is None:
+        raise UserError(
+            "there is neither such a file of human verdicts nor such an annotation project",
+            file=store,
+            found=word,
+            expected="a verdicts.jsonl, or a project of this store (`sightline annotate status`)",
+        )
+    return found
+
+
+def human_judge(name: str, store: str) -> HumanJudge:
+    return HumanJudge(name, human_verdicts(name.removeprefix(HUMAN_PREFIX), store))
+
+
+def _of_project(word: str, url: str) -> list[Verdict] | None:
+    """The verdicts of an annotation project; None if there is no such project."""
+    try:
+        store = Store.open(url, create=False)
+    except NoStoreError:
+        return None
+    module, _, function = PROJECT_VERDICTS.partition(":")
+    try:
+        found: list[Verdict] | None = getattr(importlib.import_module(module), function)(store, word)
+        return found
+    finally:
+        store.close()
 
 
 # -- The panel of judges: their requests to models, and groups with all verdicts and those that count

@@ -26,6 +26,7 @@ from sightline.evaluation.judges import (
     HumanJudge,
     JudgePanel,
     check_judge_kinds,
+    human_judge,
     judge_kind,
     make_judges,
     make_panel,
@@ -45,7 +46,6 @@ from sightline.evaluation.options import (
     split_of,
 )
 from sightline.evaluation.plan import Plan, PlanInputs, Samples, SampleSelection
-from sightline.evaluation.registry import human_judge
 from sightline.evaluation.spec import Spec, recorded_options, spec_data_folder
 from sightline.formats.files import SetDigest, is_synthetic
 from sightline.formats.jsonl import (
