@@ -39,6 +39,7 @@ from sightline.scoring.answer_words import (
     label_pattern,
     languages_of,
     word_pattern,
+    words_of,
 )
 from sightline.scoring.labels import lettered
 from sightline.scoring.markup import contents_of, plain_text
@@ -318,6 +319,7 @@ def _ranks(
         yield "conclusion", _compared(marked, question)
         yield "conclusion", _said(marked) or _first_sentence(marked, options)
         if not negated:
+            yield "conclusion", _of_the_asked(marked, question)
             yield "conclusion", _restated(marked, options, question)
     yield "line", of_list
 
@@ -388,6 +390,8 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         if _WRONG.match(label[0]) and not negated:
             continue
         sentence, start = sentence_around(text, label.start())
+        if len(_ARROW.findall(sentence)) > 1 and _ARROW.match(label[0]):
+            continue  # a path: 'A → B → C'
         if "would" in label[0] and re.search(r"(?i)\bif\b", sentence[: label.start() - start]):
             continue
         if word_pattern(r"(?:{denied_before}|\b(?:whether|if|ob)\b)\s*(?:{articles}\s*)?$", languages).search(
@@ -416,12 +420,16 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         if previous.position != mentions[at].position and joining(languages).fullmatch(between):
             continue  # 'A and B are correct', but not 'of A and B, B is better'
         statements.append(_Statement(mentions[at].position, found.start(), found[0]))
+    ticked = [one for one in statements if one.words[-1] in "✓✔✅☑"]
+    if len({one.position for one in ticked}) > 1:
+        statements = [one for one in statements if one not in ticked]  # steps of a calculation
     # 'I count two here and one there. The answer is C': what is called the answer outranks what led to it.
     answer = max((one.start for one in statements if one.is_answer), default=-1)
     statements = [one for one in statements if one.is_answer or one.start > answer]
     return sorted(statements, key=lambda statement: statement.start)
 
 
+_ARROW = re.compile("[→⇒]|=>")
 _POINTS_AT_LETTER = re.compile(rf"(?:[→⇒]|=>){FILL}{LETTER_SIGN}\W*$")
 """An arrow to a letter at the end: 'So the total is 5 → D'."""
 
@@ -466,7 +474,9 @@ _LISTS = re.compile(rf"\n\s*(?:[-•+*]\s+)?[({{]?(?:{LETTER_SIGN}|[B-Z](?=[.):]
 
 def _is_joined(sentence: str, first: Mention, other: Mention, languages: Languages) -> bool:
     """Whether two mentions are named together ('B or C'), or contradict each other ('B: a kite')."""
+    own = chr(ord(TEXT if first.is_letter else LETTER) + first.position)
     between, behind = sentence[first.start + 1 : other.start], sentence[other.start + 1 :]
+    between = re.sub(rf"^[\s)\]\"'.:：]*{own}", "", between)  # 'A. a kite or B. a drum'
     if re.fullmatch(r"[\s)\]\"'.:：\-–—]*", between) and first.is_letter is not other.is_letter:
         return True
     joint = joining(languages).fullmatch(between)
@@ -530,12 +540,14 @@ def _concluded(marked: Marked) -> list[_Statement]:
 
 def _closing(marked: Marked) -> list[_Statement]:
     """A letter or a text alone at the end, after a colon or a dash: 'The trunk tells: B.'"""
-    found = re.search(rf"[^\n]*[:：–—=→⇒]\s*[\"'“(\[«]*([{LETTER}-{LAST}])\W*$", marked.text)
+    found = re.search(
+        rf"[^\n]*(?:[:：–—=→⇒]\s*[\"'“(\[«]*([{LETTER}-{LAST}])|[.。!！]\s+({LETTER_SIGN}))\W*$", marked.text
+    )
     if found is None or len(set(MENTION.findall(found[0][-3:]))) > 1:
         return []
     if word_pattern("{tentative}", marked.languages).search(found[0]):
         return []  # 'Less likely: A.'
-    return [_Statement(position_of(found[1]), found.start(1), found[0])]
+    return [_Statement(position_of(found[1] or found[2]), found.start(1 if found[1] else 2), found[0])]
 
 
 def _said(marked: Marked) -> list[_Statement]:
@@ -614,6 +626,18 @@ def _restated(marked: Marked, options: Options, question: str) -> list[_Statemen
     return [_Statement(named.pop(), start, sentence)]
 
 
+def _of_the_asked(marked: Marked, question: str) -> list[_Statement]:
+    """What is said to be the thing asked for, in words of the question: 'The smallest portion is food.'"""
+    asked = content_of(question)
+    form = rf"(?:^|[\s,，:：])((?:[^\s,.;:，。；：{LETTER}-{LAST}]+\s+){{1,7}}?){{links}}{_ADJOINING}({{M}})"
+    return [
+        statement
+        for found, statement in _adjoining_matches(marked, form)
+        if len(words := content_of(found[1]) - words_of("articles")) > 1
+        and all(any(alike(word, one) for one in asked) for word in words)
+    ]
+
+
 def _is_other_side(text: str, clause: str) -> bool:
     """Whether a clause only says the same of another side: 'a book in the other'."""
     said = content_of(MENTION.sub(" ", _SIDES.sub(" ", text))) - content_of(clause)
@@ -645,9 +669,15 @@ def _first_sentence(marked: Marked, options: Options) -> list[_Statement]:
 
 
 def _adjoining(marked: Marked, form: str) -> list[_Statement]:
+    """The options that a form names in its last group, unless they are denied or asked; -1 for several."""
+    return [statement for _, statement in _adjoining_matches(marked, form)]
+
+
+def _adjoining_matches(marked: Marked, form: str) -> list[tuple[re.Match[str], _Statement]]:
     statements, languages = [], marked.languages
     for found in word_pattern(form, languages).finditer(marked.text):
-        sentence, mentions, at = _mention_at(marked, found.start(1))
+        place = found.start(found.re.groups)
+        sentence, mentions, at = _mention_at(marked, place)
         mention = mentions[at]
         if (
             mention.denied
@@ -667,7 +697,7 @@ def _adjoining(marked: Marked, form: str) -> list[_Statement]:
             )
             for other in beside
         ) or is_hedged(sentence, mention, languages)
-        statements.append(_Statement(-1 if joined else mention.position, found.start(1), sentence))
+        statements.append((found, _Statement(-1 if joined else mention.position, place, sentence)))
     return statements
 
 
@@ -700,6 +730,8 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
         if not sentence.rstrip().endswith(("?", "？")) and not _UNREAL.match(sentence)
     ]
     denied = {mention.position for mention, _ in held if mention.denied}
+    would = word_pattern("{would}", marked.languages)
+    held = [one for one in held if not would.search(one[1])] or held  # 'Rickets would look like ...'
     # A letter that the question names is a thing in the image: 'the region marked C'.
     asked = {options.letters[letter] for letter in ALONE.findall(question) if letter in options.letters}
     counts = (

@@ -7,15 +7,28 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from sightline.scoring.answer_words import EDGE
+from sightline.scoring.answer_words import EDGE, words_of
 from sightline.scoring.text import INVISIBLE, cached_for_short_texts, ungrouped
+
+
+def without_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFD", text.casefold())
+    return "".join(sign for sign in decomposed if sign.isalnum() and not unicodedata.combining(sign))
+
 
 # -- Containers
 
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_TAG_NAMES = {name.replace(" ", "_") for name in words_of("nouns") - words_of("claims")} | {
+    "final",
+    "final_answer",
+}
 _TAGGED = re.compile(
-    r"<(answer|final_answer|final|choice|conclusion)\b[^<>]*>(.*?)(?:</\1\s*>|$)", re.IGNORECASE | re.DOTALL
+    rf"<({'|'.join(sorted(_TAG_NAMES | {without_accents(name) for name in _TAG_NAMES}))})\b[^<>]*>"
+    r"(.*?)(?:</\1\s*>|$)",
+    re.IGNORECASE | re.DOTALL,
 )
+"""Tags named like the label of an answer in any language: `<answer>`, `<respuesta>`."""
 _JSON = re.compile(r"\{[^{}]*\}")
 _FIELDS = ("final_answer", "answer", "choice", "option", "selected_option", "label", "prediction", "response")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -29,7 +28,7 @@ from sightline.scoring.answer_words import (
     words_of,
 )
 from sightline.scoring.labels import OWN_LABEL, latin_labels, mark_numbers
-from sightline.scoring.markup import plain_text
+from sightline.scoring.markup import plain_text, without_accents
 from sightline.scoring.text import normalised
 from sightline.types import LETTERS
 
@@ -54,11 +53,6 @@ _PLAIN = {
 }  # fmt: skip
 _POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
 """Polite forms of Japanese and Korean, as in most responses, and their plain ones, as in most options."""
-
-
-def _without_accents(text: str) -> str:
-    decomposed = unicodedata.normalize("NFD", text.casefold())
-    return "".join(sign for sign in decomposed if sign.isalnum() and not unicodedata.combining(sign))
 
 
 class Options:
@@ -147,7 +141,15 @@ class Options:
     @cached_property
     def content(self) -> Sequence[Sequence[str]]:
         """The words of each text that are not common, as they are written."""
-        return [_content_words(text) for text in self.texts]
+        return [
+            [
+                word
+                for word in _content_words(_OF_UNIT.sub("", text))
+                if word.casefold() not in words_of("pronouns")
+            ]
+            or _content_words(text)
+            for text in self.texts
+        ]
 
     @cached_property
     def are_names(self) -> bool:
@@ -194,7 +196,7 @@ class Options:
                 noun = rf"(?=\s+{phrases(words_of('articles'))}\s)"
                 parts.append((len(stem), position, _searched_text(stem) + noun))
         parts += [
-            (0, i, rf"{AT_START}(?<![.:\-])(?<!\d,){_number(n)}(?![\d]|[.,:]\d){_unit(self.texts[i])}")
+            (0, i, rf"{AT_START}(?<![.:\-])(?<!\d,){_number(n)}(?![\d]|[.,:]\d){_unit(self.texts[i], n)}")
             for i, n in enumerate(self.numbers)
             if not self.are_ordinals
         ]
@@ -234,14 +236,17 @@ class Options:
             if sought and (same := _equal(texts, sought)):
                 return same
         if len(bare) <= 60 and _WORD.search(bare):
-            if same := _equal([_without_accents(option) for option in self.texts], _without_accents(bare)):
+            if same := _equal([without_accents(option) for option in self.texts], without_accents(bare)):
                 return same
             return self._part(normalised(bare))
         return []
 
     def _part(self, text: str) -> list[int]:
-        """The only option that holds a text of one to four words: 'Van Gogh' of 'Vincent van Gogh'."""
+        """The only option that holds a text of a few words, or begins with a number: '12' of '12 cm²'."""
         words = text.split()
+        if text.isdigit() and len(text) > 1:
+            begin = [i for i, option in enumerate(self.normalised) if option.startswith(f"{text} ")]
+            return begin if len(begin) == 1 else []
         common = words_of("common") | words_of("yes") | words_of("no") | words_of("articles")
         short = len(text) == 1 and (not text.isalpha() or text.upper() in self.letters)
         if not 1 <= len(words) <= 4 or short or all(word in common or word.isdigit() for word in words):
@@ -255,6 +260,7 @@ class Options:
         return held if len(held) == 1 else []
 
 
+_OF_UNIT = re.compile(r"\s*\([^()\s]{1,6}\)$")
 _DENIALS = re.compile(
     r"(?:没有|沒有|没|沒|不|未|无|無|非)(?=.)|\b(?:not|no|nicht|kein\w*|pas|aucune?|не|нет|sin)\s|^un(?=\w{3})"
     r"|(?:지|이|가)?\s*(?:않|아니|아님)\S*|ではない|じゃない|(?<=て)いない"
@@ -312,10 +318,12 @@ def _formula(text: str) -> str:
     return r"(?<![\w=^+*/-])" + r"\s*".join(map(re.escape, parts)) + r"(?!\s*[-+*/^(]|[\w^])"
 
 
-def _unit(text: str) -> str:
-    """The pattern of the unit of one letter behind a number, no letter of an option: 'A' of '1.5 A'."""
-    found = re.search(r"\d\s*([A-ZАВС])$", text)
-    return rf"(?:\s*[{found[1]}{found[1].translate(_LOOK_ALIKE)}](?!\w))?" if found else ""
+def _unit(text: str, number: str) -> str:
+    """The pattern of what may stand behind a number: its unit of one letter ('1.5 A'), no other noun."""
+    if found := re.search(r"\d\s*([A-ZАВС])$", text):
+        return rf"(?:\s*[{found[1]}{found[1].translate(_LOOK_ALIKE)}](?!\w))?"
+    noun = re.search(rf"{re.escape(number)}\s+([{EDGE}]{{3}})", text)
+    return rf"(?!\s+(?!{noun[1][0]})[{EDGE}]{{4}})" if noun else ""
 
 
 _LOOK_ALIKE = str.maketrans("АВСABC", "ABCАВС")
@@ -368,7 +376,8 @@ _URL = re.compile(
 )
 _QUOTED_QUESTION = re.compile(r"[\"“「『'‘«][^\"”」』»\n]{4,300}?[?？]\s*[\"”」』'’»]")
 _IDIOM = re.compile(
-    r"\b(?:that['’]s|that is|you['’]re|all|is this|was) right\b(?! of| side)|\bright (?:away|now|next)\b",
+    r"\b(?:that['’]s|that is|you['’]re|all|is this|was) right\b(?! of| side)|\bright (?:away|now|next)\b"
+    r"|\b(?:a|ai|as|ont|avons|avez|avait|avaient|aura|ayant|avoir) (?:[^\W\d_]+ )?été\b",
     re.I,
 )
 LABEL = r"([A-Za-z]|\d{1,2})"
@@ -382,7 +391,7 @@ _SMALL_LETTER = re.compile(
 )
 """A lower-case letter before Japanese words that only an answer has before them."""
 ALONE = re.compile(
-    rf"(?<![{EDGE}'.\-°∠])(?<![{EDGE}:]{{2}}/)(?<!:/)(?<!//)([A-Z])"
+    rf"(?<![{EDGE}'.\-°∠])(?<![{EDGE}:]{{2}}/)(?<!:/)(?<!//)(?<!\b[a-z]\.\s)([A-Z])"
     rf"(?![{EDGE}]|['’][A-Za-z]|[-/][a-z]|\.[A-Za-z]|:[/\\]|\s*[=<>])"
 )
 _CJK_BEFORE = frozenset(
@@ -407,7 +416,7 @@ def mark(response: str, options: Options) -> Marked:
         text = _POLITE.sub(lambda found: _PLAIN[found[0]], text)
     if "zh" in languages and options.are_simplified:
         text = simplified(text)
-    if "right" in options.folded:
+    if "right" in options.folded or "été" in options.folded:
         text = _IDIOM.sub(" ", text)
     if options.numbers:
         text = _with_digits(text, languages)
@@ -442,10 +451,9 @@ def is_open(text: str) -> bool:
     end = text.rstrip()
     if end.endswith(("?", "？")):
         return True
-    return len(end) > 60 and (
-        end[-1] in ",，、:：;；(—–-=+×·/"
-        or re.search(rf"[{EDGE}\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]$", end) is not None
-    )
+    if re.search(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]$", end):
+        return len(end) > 60 or re.search(r"[。.!！][^。.!！\n]*$", end[30:]) is not None
+    return len(end) > 60 and (end[-1] in ",，、:：;；(—–-=+×·/" or re.search(rf"[{EDGE}]$", end) is not None)
 
 
 def _mark_letters(text: str, options: Options, languages: Languages) -> str:
@@ -485,7 +493,7 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
         position, before, after = options.letters.get(found[1]), text[: found.start()], text[found.end() :]
         if position is None or not _may_follow(before, after, options.letters, languages):
             return found[0]
-        if found[1] == "A" and not after.strip() and before.rstrip(" ").endswith("."):
+        if found[1] == "A" and "en" in languages and not after.strip() and before.rstrip(" ").endswith("."):
             return found[0]  # an article, after which the response was cut off
         return chr(ord(LETTER) + position) if stands_alone(found[1], after, languages) else found[0]
 
@@ -493,7 +501,7 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
 
 
 _NEXT_LETTER = re.compile(r"\s*(?:,|and|&|/)\s*([A-Z])(?![\w.])")
-_PREVIOUS_LETTER = re.compile(r"(?<!\w)([A-Z])\s*(?:,|and|&|/)\s*$")
+_PREVIOUS_LETTER = re.compile(r"(?<![A-Za-z])([A-Z])\s*(?:,|and|&|/|[和与與及]|(?<=[A-Z])[とや])\s*$")
 
 
 def _may_follow(before: str, after: str, letters: Mapping[str, int], languages: Languages) -> bool:
@@ -501,9 +509,11 @@ def _may_follow(before: str, after: str, letters: Mapping[str, int], languages: 
     beside = (_NEXT_LETTER.match(after), _PREVIOUS_LETTER.search(before))
     if any(found is not None and found[1] not in letters for found in beside):
         return False
+    if beside[1] and not _may_follow(before[: beside[1].start()], "", letters, languages):
+        return False  # '兼具A和B的功能'
     if before and re.match(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7af]", before[-1]):
-        concludes = word_pattern("{concludes}$", languages)
-        return before[-1] in _CJK_BEFORE or concludes.search(before[-6:]) is not None
+        leads = word_pattern("(?:{concludes}|{choosing})$", languages)
+        return before[-1] in _CJK_BEFORE or leads.search(before[-6:]) is not None
     if hangul := re.search(r"([\uac00-\ud7af]+)[ \t]+$", before):
         known = word_pattern(
             "{options}$|{nouns}$|{choosing}$|{concludes}$|{either}$|{turns}$|{revises}$", languages
@@ -703,12 +713,25 @@ def shared_words(asked: Iterable[str], sentence: str) -> int:
 
 def alike(word: str, other: str) -> bool:
     """Whether two words are the same but for their endings."""
+    if _are_verb_and_adjective(word, other):
+        return False
     shared = max(4, min(len(word), len(other)) - 2)
     if word == other or (len(word) > 3 and len(other) > 3 and word[:shared] == other[:shared]):
         return True
     return (
         len(word) == len(other) == 4 and word[:3] == other[:3] and {word[3], other[3]} <= {"o", "a"}
     )  # rojo, roja
+
+
+_RU_ADJECTIVE = re.compile("(?:[ыи][йех]|[ыи]ми?|[оеу]й|[ая]я|[ое]е|[ое](?:го|му)|ую|юю)$")
+_RU_VERB = re.compile("(?:[аяеиую]т|ть)(?:ся)?$")
+
+
+def _are_verb_and_adjective(word: str, other: str) -> bool:
+    """Whether two Russian words only share a stem: 'готовит', 'готовый'."""
+    return any(
+        _RU_VERB.search(one) and _RU_ADJECTIVE.search(two) for one, two in ((word, other), (other, word))
+    )
 
 
 def inflected(sentence: str, options: Options, question: str, languages: Languages) -> list[int]:
@@ -718,6 +741,8 @@ def inflected(sentence: str, options: Options, question: str, languages: Languag
     and surnames count where no option has the form that stands there.
     """
     denies = word_pattern("{denies}|{denied_before}", languages)
+    # 'thirteen hours instead of twelve' denies what follows only.
+    sentence = word_pattern("{contrasts}.*", languages).sub("", sentence)
     denied = len(denies.findall(sentence))
     of_all = set.intersection(*({word.casefold() for word in words} for words in options.content))
     asked = tokens_of(question)
@@ -761,7 +786,9 @@ def _akin(word: str, other: str, languages: Languages) -> bool:
     word, other = word.casefold(), other.casefold()
     shorter, longer = sorted((word, other), key=len)
     same = next((i for i, sign in enumerate(shorter) if sign != longer[i]), len(shorter))
-    return word == other or (same >= 5 and same >= 0.6 * len(longer))
+    return word == other or (
+        same >= 5 and same >= 0.6 * len(longer) and not _are_verb_and_adjective(word, other)
+    )
 
 
 def _content_words(text: str) -> list[str]:

@@ -25,7 +25,9 @@ class _Predicate(NamedTuple):
 _CJK_CLAUSES = {
     "zh": re.compile(r"[，,、；;。！!]"),
     "ja": re.compile(r"[、,;。！!]|(?:ので|から|ため|が)[、,]|(?<=[るたいな])ので"),
-    "ko": re.compile(r"[,;.!]\s*|(?:므로|니까|(?<=[하있없않이])지만|때문에|뿐|있어|되어|(?<=[어아여])서)\s+"),
+    "ko": re.compile(
+        r"[,;.!]\s*|(?:므로|니까|(?<=[하있없않이])지만|때문에|뿐|있어|되어(?!\s있)|(?<=[어아여])서)\s+"
+    ),
 }
 _BRACKETED = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _ASKS = re.compile(r"(?:[吗嗎呢か까]|나요|[가어아]요)$")
@@ -84,11 +86,15 @@ def _same_predicate(said: _Predicate, asked: _Predicate, question: str, clause: 
         if parted is None:
             return False
         rest = parted
-    signs, asked_signs = _SIGN.findall(_FILLERS.sub("", rest)), _SIGN.findall(_FILLERS.sub("", question))
+    signs = _SIGN.findall(_FILLERS.sub("", rest))
+    asked_signs = _SIGN.findall(_FILLERS.sub("", question.replace("可以", "能")))
     if not said.denied and not _begins_a_phrase(clause, question):
         return False
-    if signs and _COMPARES.search(question) and signs[0] != asked_signs[0]:
-        return False
+    if signs and signs[0] != asked_signs[0] and (compares := _COMPARES.search(question)):
+        # In Chinese what is compared stands before the word that compares, in Japanese and Korean both do.
+        before = "" if compares[0] in ("より", "보다") else question[: compares.start()]
+        if signs[0] not in before:
+            return False
     in_order = iter(asked_signs)
     return all(sign in in_order for sign in signs)
 
@@ -125,6 +131,7 @@ def _begins_a_phrase(clause: str, question: str) -> bool:
     at = question.rfind(word)
     return (
         at <= 0
+        or (first.start() > 0 and question[:at] == clause[: first.start()])
         or re.search(r"[はがもをにで、「]$|(?:[은는이가을를에도서과와로]|보다)\s$", question[:at]) is not None
     )
 

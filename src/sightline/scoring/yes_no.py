@@ -62,7 +62,8 @@ def worded(response: str, marked: Marked) -> Said | None:
     """Yes or no as a label states it, or as a sentence begins with it; None if it states neither."""
     languages = tuple(sorted({*marked.languages, "en"}))
     plain = word_pattern(r"^\W*({yes}|{no})(?:\W+\1)+\W*$", languages).sub(r"\1", plain_text(response))
-    both = r"^\W*(?:{yes}\s*(?:{either}|/)\s*{no}|{no}\s*(?:{either}|/)\s*{yes})\W*$"
+    joined = r"[\s,]*(?:{either}|/)\s*"
+    both = rf"^\W*(?:{{either}}\s+)?(?:{{yes}}{joined}{{no}}|{{no}}{joined}{{yes}})\W*(?:$|[.:,;])"
     if word_pattern(both, languages).match(plain):
         return Said(None, quoted(plain))
     polar = r"(?P<yes>{yes})|(?P<no>{no})"
