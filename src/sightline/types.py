@@ -569,6 +569,10 @@ _RESERVED = (*JUDGE_PARTS, "answers")
 _SUBSET = re.compile(r'("(?:[^"\\]|\\.)*"|[^=]*)=(.*)', re.DOTALL)
 
 
+def each_value(values: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else values
+
+
 def subset_name(label: str, value: str) -> str:
     """The name of the subset with one value of one label: each subset has one name, and each name one subset.
 

@@ -41,7 +41,6 @@ from sightline.metrics.association import (
 from sightline.metrics.label_quality import ItemLabel, Vote, label_quality
 from sightline.metrics.significance import holm
 from sightline.metrics.statistics import Floats, clustered_mean
-from sightline.metrics.tally import each_value
 from sightline.reporting.judges import (
     HUMANS,
     SCORES,
@@ -53,7 +52,7 @@ from sightline.reporting.judges import (
     RatingQuality,
     ResponderValues,
 )
-from sightline.types import MetricValue, Range, Verdict, subset_name
+from sightline.types import MetricValue, Range, Verdict, each_value, subset_name
 
 
 class _JudgeLevels(Struct, frozen=True):

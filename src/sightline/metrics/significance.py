@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from sightline.metrics.flips import ComparedAnswers
 from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_intervals
-from sightline.metrics.tally import each_value
 from sightline.scoring.similarity import PRECISION
 from sightline.types import (
     Group,
@@ -31,6 +30,7 @@ from sightline.types import (
     Term,
     Unit,
     difference_range,
+    each_value,
     subset_name,
 )
 

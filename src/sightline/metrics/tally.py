@@ -22,7 +22,18 @@ from sightline.metrics.statistics import (
     with_interval,
 )
 from sightline.plugins import wrong_return
-from sightline.types import Group, Labels, Metric, MetricValue, Outcome, Term, Unit, VerdictName, subset_name
+from sightline.types import (
+    Group,
+    Labels,
+    Metric,
+    MetricValue,
+    Outcome,
+    Term,
+    Unit,
+    VerdictName,
+    each_value,
+    subset_name,
+)
 
 SCALES: dict[Unit, float] = {"percent": 100.0, "points": 100.0, "number": 1.0}
 """The value of a share of 1 in each unit."""
@@ -255,10 +266,6 @@ class LabelSubsets:
             values[value] = self._size
             self._size += 1
         return values[value]
-
-
-def each_value(values: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (values,) if isinstance(values, str) else values
 
 
 # -- The terms of all groups, in arrays

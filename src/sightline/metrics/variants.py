@@ -11,8 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sightline.metrics.consistency import normalised_answers
-from sightline.metrics.tally import each_value
-from sightline.types import Group, Metric, Outcome, Term
+from sightline.types import Group, Metric, Outcome, Term, each_value
 
 VARIANT = "variant"
 """The label that a probe has beside those of its data: the name of its variant."""
