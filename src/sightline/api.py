@@ -291,23 +291,26 @@ def judge_report(
 
 
 def export(
-    answers: Evaluation | StrPath,
+    answers: RunSource,
     layout: str,
     out: StrPath,
     *,
     data: StrPath | None = None,
     model: str = "",
     force: bool = False,
+    store: StrPath = "sightline.db",
 ) -> list[str]:
     """Write answers in a format that other tools read: `export("results/a", "submission", "out.jsonl")`.
 
     Args:
-        answers: An answers.jsonl, its results folder, or an evaluation with `out`.
+        answers: An answers.jsonl, its results folder, or an evaluation with `out`; any run for `csv` and
+            `parquet`.
         layout: The format, one of `sightline export --help`.
-        out: The file to write.
+        out: The file to write; for `csv` and `parquet` the folder of answers, groups and metrics.
         data: The data folder, for formats that repeat its records.
         model: The name of the model, for formats that hold it; by default that of the results.
         force: Whether an existing file is overwritten.
+        store: For `csv` and `parquet`: the store of numbered and named runs.
 
     Returns:
         What the format cannot hold, a sentence each.
@@ -316,12 +319,16 @@ def export(
         UserError: The format does not exist or cannot hold the answers; nothing is written then.
     """
     from sightline.evaluation.reports import export_answers
+    from sightline.evaluation.run_tables import FORMS
 
-    file = answers.out if isinstance(answers, Evaluation) else os.fspath(answers)
-    if file is None:
+    if layout in FORMS:
+        word, url = _word(answers), _store_of([answers], store)
+    elif isinstance(answers, Evaluation) and answers.out is None:
         raise UserError("the evaluation has no results folder to export", expected="run with out=FOLDER")
+    else:
+        word, url = str(answers.out if isinstance(answers, Evaluation) else answers), os.fspath(store)
     folder = None if data is None else os.fspath(data)
-    return export_answers(file, layout, os.fspath(out), data=folder, model=model, force=force)
+    return export_answers(word, layout, os.fspath(out), url=url, data=folder, model=model, force=force)
 
 
 _SINGLE = (Evaluation, int, str, os.PathLike)

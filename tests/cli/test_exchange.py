@@ -12,7 +12,7 @@ import pytest
 
 from sightline.cli.main import main
 from sightline.formats.jsonl import read_outcomes
-from training.scenes.build import generate_contextual
+from training.scenes.build import generate_codis, generate_contextual
 
 Capture = pytest.CaptureFixture[str]
 Lines = list[dict[str, Any]]
@@ -356,3 +356,44 @@ def test_an_import_of_several_models_is_scored_model_by_model(tmp_path: Path, ca
         assert {one.sample: one.response for one in read_outcomes(place / "answers.jsonl")} == said
     assert main(["score", "contextual", out, *words]) == 2
     assert "--model with one of good, bad" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_run_is_exported_as_tables_that_hold_its_answers_groups_and_metrics(
+    form: str, tmp_path: Path
+) -> None:
+    data, store, out = (
+        generate_codis(tmp_path / "codis", pairs=12),
+        str(tmp_path / "s.db"),
+        tmp_path / "tables",
+    )
+    words = ["run", "codis", "--model", "baseline/chance", "--data", str(data), "--name", "base", "--quiet"]
+    assert main([*words, "--store", store, "--out", str(tmp_path / "results")]) == 0
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    for source in ("base", str(tmp_path / "results")):
+        assert main(["export", source, "--as", form, "--out", str(out), "--store", store, "--force"]) == 0
+        tables = {name: table_of(out / f"{name}.{form}") for name in ("answers", "groups", "metrics")}
+        answers = list(read_outcomes(tmp_path / "results" / "answers.jsonl"))
+        assert [(one["sample"], one["response"], one["verdict"]) for one in tables["answers"]] == [
+            (one.sample, one.response, one.verdict) for one in answers
+        ]
+        right = [sum(one.right for one in answers[n : n + 2]) for n in range(0, 24, 2)]
+        assert [int(one["right"]) for one in tables["groups"]] == right
+        assert [float(one["acc_p"]) for one in tables["groups"]] == [100.0 * (n == 2) for n in right]
+        printed = json.loads((tmp_path / "results" / "metrics.json").read_text())["metrics"]
+        assert [(one["metric"], one["subset"]) for one in tables["metrics"]] == [
+            (one["metric"], one["subset"]) for one in printed
+        ]
+        assert float(tables["metrics"][0]["value"]) == printed[0]["value"]
+    assert main(["export", "base", "--as", form, "--out", str(out), "--store", store]) == 2
+
+
+def table_of(file: Path) -> list[dict[str, Any]]:
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as lines:
+            return list(csv.DictReader(lines))
+    from pyarrow import parquet
+
+    rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
+    return rows

@@ -119,10 +119,10 @@ def test_a_judge_prompt_of_the_page_is_an_option(changed: Callable[[str], Call],
 def test_an_export_format_of_the_page_writes_its_file(changed: Callable[[str], Call], codis: str) -> None:
     call = changed("Add an export format")
     call("-m", "sightline", "run", "codis", "--model", "baseline/chance", "--data", codis, "--out", "results")
-    printed = call("-m", "sightline", "export", "results", "--as", "csv", "--out", "answers.csv")
+    printed = call("-m", "sightline", "export", "results", "--as", "tsv", "--out", "answers.tsv")
     assert "labels and usage are left out" in printed
-    with (Path(codis).parent / "answers.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    with (Path(codis).parent / "answers.tsv").open() as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
     assert [row["variant"] for row in rows] == ["context_1", "context_2"] * 2
 
 

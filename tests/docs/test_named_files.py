@@ -13,7 +13,7 @@ NAMED = re.compile(r"\b((?:tests|src|perf|training|docs)/[\w./-]*(?:\.\w+|/))")
 TO_BE_WRITTEN = {
     "src/sightline/benchmarks/arrows/benchmark.py",
     "src/sightline/cli/count.py",
-    "src/sightline/formats/csv_answers.py",
+    "src/sightline/formats/tsv_answers.py",
 }
 """The files that the examples of docs/adding-a-benchmark.md and docs/extending.md let the reader write."""
 

@@ -376,7 +376,7 @@ def test_a_results_folder_used_again_holds_nothing_of_the_run_before(
         "codis", model="baseline/chance", data=codis, limit=3, store=sqlite_url, out=out, force=True
     )
     assert sorted(path.name for path in out.iterdir()) == [
-        "answers.jsonl", "metrics.json", "predictions.json", "report.md", "verdicts.jsonl",
+        "answers.jsonl", "groups.csv", "metrics.json", "predictions.json", "report.md", "verdicts.jsonl",
     ]  # fmt: skip
 
 

@@ -1,11 +1,12 @@
-"""`sightline export`: write answers in the formats that other tools read."""
+"""`sightline export`: write answers in the formats that other tools read, or a run as tables."""
 
 from __future__ import annotations
 
 import argparse
 
 from sightline.benchmarks.registry import export_formats
-from sightline.cli.options import add_plugins
+from sightline.cli.options import add_store
+from sightline.evaluation.run_tables import FORMS
 from sightline.text import print_line, print_note
 
 EXAMPLE = """examples:
@@ -13,22 +14,30 @@ EXAMPLE = """examples:
   sightline export results/gpt-4o --as submission --data data/iibench --out submission.jsonl
   sightline export results/gpt-4o-test --as contextual --model gpt-4o --out predictions.json
   sightline export answers.jsonl --as jsonl --out answers-plain.jsonl
+  sightline export base --as csv --out tables            answers.csv, groups.csv and metrics.csv of a run
 """
 
 
 def register(parser: argparse.ArgumentParser) -> None:
     formats = export_formats()
     listed = "\n".join(f"  {name}: {layout.summary}" for name, layout in formats.items())
-    parser.epilog = f"{EXAMPLE}\nformats:\n{listed}"
-    parser.add_argument("answers", metavar="ANSWERS", help="an answers.jsonl, or its results folder")
+    tables = "\n".join(f"  {name}: a folder with answers, groups and metrics, a table each" for name in FORMS)
+    parser.epilog = f"{EXAMPLE}\nformats:\n{listed}\n{tables}"
+    parser.add_argument(
+        "answers",
+        metavar="ANSWERS",
+        help=f"an answers.jsonl, or its results folder; for {' and '.join(FORMS)} also a run of the store",
+    )
     parser.add_argument(
         "--as",
         dest="layout",
         required=True,
         metavar="FORMAT",
-        help=", ".join(formats),
+        help=", ".join([*formats, *FORMS]),
     )
-    parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
+    parser.add_argument(
+        "--out", required=True, metavar="PATH", help="the file to write, or the folder of tables"
+    )
     parser.add_argument(
         "--data",
         metavar="DIR",
@@ -40,8 +49,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the model's name, for formats that hold it (default: that in metrics.json next to the answers)",
     )
-    parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
-    add_plugins(parser)
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
+    add_store(parser)
     parser.set_defaults(execute=execute)
 
 
@@ -53,6 +62,7 @@ def execute(options: argparse.Namespace) -> int:
         options.answers,
         options.layout,
         options.out,
+        url=options.store,
         data=options.data,
         model=options.model,
         force=options.force,

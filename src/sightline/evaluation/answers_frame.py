@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sightline.evaluation.run_tables import answer_row
 from sightline.images import BadImage, inspect_image, read_image
 from sightline.reporting.tables import import_pandas
 from sightline.text import for_html
@@ -46,7 +47,7 @@ def answers_frame(
     made: dict[str, str] = {}
     rows = []
     for outcome in outcomes:
-        row = _row(outcome)
+        row: dict[str, Any] = answer_row(outcome)
         if thumbnails is not None:
             first = outcome.images[0] if outcome.images else ""
             if first not in made:
@@ -54,28 +55,6 @@ def answers_frame(
             row = {THUMBNAIL: made[first], **row}
         rows.append(row)
     return AnswersFrame(rows)
-
-
-def _row(outcome: Outcome) -> dict[str, Any]:
-    mappings: dict[str, Mapping[str, Any]] = {"label": outcome.labels, "score": outcome.scores}
-    return {
-        "sample": outcome.sample,
-        "variant": outcome.variant,
-        "draw": outcome.draw,
-        "verdict": outcome.verdict,
-        "response": outcome.response,
-        "extracted": outcome.extracted,
-        "references": list(outcome.references),
-        "question": outcome.question,
-        "context": outcome.context,
-        "status": outcome.status,
-        "error": outcome.error,
-        "judge": outcome.judge,
-        "images": list(outcome.images),
-        "prompt": outcome.prompt,
-        "key": outcome.key,
-        **{f"{kind} {name}": value for kind, held in mappings.items() for name, value in held.items()},
-    }
 
 
 def _thumbnail(path: str, folders: Sequence[str], side: int) -> str:

@@ -25,6 +25,7 @@ from sightline.evaluation.folder import (
 )
 from sightline.evaluation.human_rows import human_rows
 from sightline.evaluation.result import recompute
+from sightline.evaluation.run_tables import FORMS, write_tables
 from sightline.evaluation.runs import find_run, latest_finished_run, name_or_number, read_stored_run
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.files import refuse_overwriting
@@ -274,16 +275,24 @@ def compare_words(
     ]
 
 
-# -- Answers in the formats of other tools
+# -- Answers in the formats of other tools, and as tables
 
 
 def export_answers(
-    answers: str, layout: str, out: str, *, data: str | None = None, model: str = "", force: bool = False
+    answers: str,
+    layout: str,
+    out: str,
+    *,
+    url: str,
+    data: str | None = None,
+    model: str = "",
+    force: bool = False,
 ) -> list[str]:
-    """Write an answers.jsonl, or that of a results folder, in a format.
+    """Write an answers.jsonl, or that of a results folder, in a format; or a run as tables.
 
     Args:
-        answers: The file, or its folder.
+        answers: The file, or its folder; for tables a run of the store, or a results folder.
+        out: The file to write; for tables a folder.
         layout: The name of the format.
         data: The data folder, for formats that repeat its records.
         model: The name of the model, for formats that hold it; '' takes that of the results.
@@ -291,9 +300,13 @@ def export_answers(
     Returns:
         What the format cannot hold, a sentence each.
     """
+    if layout in FORMS:
+        with opened_runs([answers], url) as ((run,), store):
+            write_tables(judged_run(store, run), layout, Path(out), force=force)
+        return []
     layouts = export_formats()
     if layout not in layouts:
-        raise unknown_name("layout", layout, layouts)
+        raise unknown_name("layout", layout, [*layouts, *FORMS])
     file = Path(answers, ANSWERS) if Path(answers).is_dir() else Path(answers)
     refuse_overwriting(Path(out), force, read=[file])
     return export(file, layouts[layout], Path(out), spec_data_folder(Spec(task="", data=data)), model)
