@@ -1,4 +1,4 @@
-"""docs/annotation.md names the tasks, commands and files that exist."""
+"""docs/annotation-tasks.md names the tasks, commands and files that exist."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from sightline.annotation.task import read_task, task_names
 from sightline.cli.annotate import SUBCOMMANDS
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "annotation.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "annotation-tasks.md").read_text()
 
 
 def test_every_task_has_its_line() -> None:
@@ -17,7 +17,7 @@ def test_every_task_has_its_line() -> None:
 
 def test_the_task_of_the_page_is_a_task() -> None:
     (declared,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    assert read_task(declared, "docs/annotation.md").name == "tone"
+    assert read_task(declared, "docs/annotation-tasks.md").name == "tone"
 
 
 def test_the_page_names_only_subcommands_that_exist() -> None:

@@ -192,7 +192,7 @@ def task_names() -> list[str]:
 def read_task(text: str | bytes, place: str) -> Task:
     declared = decode_toml(text, Task, place, "the declaration of a task")
     for fault in _faults(declared):
-        raise UserError(fault, file=place, expected="a declaration as in docs/annotation.md")
+        raise UserError(fault, file=place, expected="a declaration as in docs/annotation-tasks.md")
     return declared
 
 
