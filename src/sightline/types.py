@@ -30,6 +30,9 @@ CAPTIONED: Augmentation = "layout+caption"
 Fingerprint = Literal["on", "off"]
 """Whether endpoints with cached answers are checked before more requests are sent."""
 
+Canary = Literal["stop", "note", "off"]
+"""What follows where an endpoint takes images under equal text for one another."""
+
 Repeated = Literal["error", "first", "last"]
 """Which of several answers of one probe in a file counts."""
 

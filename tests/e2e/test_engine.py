@@ -26,7 +26,7 @@ KEY = "sk-planted-0123456789abcdef"
 
 def _words(mock: Any, data: Path, *more: object) -> list[object]:
     words = ["run", "iibench:none", "--model", mock.model, "--data", data, "--quiet", "--json"]
-    return [*words, "--fingerprint", "off", *more]
+    return [*words, "--fingerprint", "off", "--canary", "off", *more]
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

@@ -69,14 +69,15 @@ def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_nothing(
     mock: Servers, codis: str, sqlite_url: str, setting: str
 ) -> None:
     server = mock()
-    first = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=sqlite_url)
+    options: Any = {"model": server.model, "data": codis, "store": sqlite_url, "canary": "off"}
+    first = sightline.run(f"codis:{setting}", **options)
     assert (first.result.probes, first.result.errors) == (706, 0)
     assert first.counts.sent == server.stats()["requests"] == CODIS_SETTINGS[setting]
     assert server.stats()["with_image"] == (0 if setting == "text-only" else CODIS_SETTINGS[setting])
     assert server.stats()["resent"] == 0
     assert attempts(sqlite_url) == CODIS_SETTINGS[setting]
     server.reset()
-    again = sightline.run(f"codis:{setting}", model=server.model, data=codis, store=sqlite_url)
+    again = sightline.run(f"codis:{setting}", **options)
     assert server.stats()["requests"] == again.counts.sent == 0
     assert again.metrics == first.metrics
 
@@ -90,7 +91,9 @@ def test_every_question_of_iibench_is_answered_with_its_own_image(
     mock: Servers, iibench: str, sqlite_url: str, setting: str, limit: int | None, questions: int
 ) -> None:
     server = mock()
-    run = sightline.run(f"iibench:{setting}", model=server.model, data=iibench, store=sqlite_url, limit=limit)
+    run = sightline.run(
+        f"iibench:{setting}", model=server.model, data=iibench, store=sqlite_url, limit=limit, canary="off"
+    )
     stats = server.stats()
     assert (run.result.probes, run.result.errors, run.result.unscored) == (questions, 0, questions)
     assert (stats["requests"], stats["with_image"], stats["resent"]) == (questions, questions, 0)

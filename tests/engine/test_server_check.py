@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
@@ -21,6 +22,7 @@ from sightline.cli.main import main
 from sightline.engine.server_check import (
     COLOURS,
     NUMBERS,
+    SIDE,
     Finding,
     Questions,
     check_images,
@@ -77,6 +79,7 @@ class Server:
             height = (dark[3] - dark[1]) if dark else 0
             size = min(NUMBERS, key=lambda one: abs(0.72 * one - height))
             return NUMBERS[size] if height >= 8 else "0000"
+        image = image.resize((SIDE, SIDE))
         place = (10, 200) if "left" in text else (200, 10)
         shown = min(COLOURS, key=lambda name: _distance(COLOURS[name], image.getpixel(place)))
         wrong = self.random.random() >= self.skill
@@ -237,3 +240,53 @@ def test_the_exit_status_says_whether_images_are_seen_and_kept_apart(
         assert main(["check", model, "--json"]) == status
     tables = json.loads(capsys.readouterr().out)
     assert "was called" in json.dumps(tables) or fault != "prefix"
+
+
+PROBES = 200
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> str:
+    """A groups file of as many probes as are checked, about one image each."""
+    lines = []
+    for number in range(PROBES):
+        Image.new("RGB", (32, 32), (number, 90, 30)).save(tmp_path / f"{number}.png")
+        line = {"group": f"g{number}", "variant": "a", "images": [f"{number}.png"], "prompt": "Red?"}
+        lines.append({**line, "references": ["red"]})
+    file = tmp_path / "many.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return f"groups:{file}"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "asked", "status"),
+    [
+        ("", [], PROBES + 9, 0),
+        ("", ["--canary", "off"], PROBES, 0),
+        ("", ["--limit", "150"], 150, 0),
+        ("prefix", [], 33, 2),
+        ("prefix", ["--canary", "note"], PROBES + 33, 0),
+        ("blind", [], PROBES + 3, 0),
+    ],
+)
+def test_a_run_asks_first_whether_images_are_kept_apart(
+    fault: str,
+    words: list[str],
+    asked: int,
+    status: int,
+    many: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = Server(fault)
+    with _served(server) as model:
+        run = ["run", many, "--model", model, "--store", str(tmp_path / "s.db"), "--quiet", "--all", *words]
+        run += ["--set", "embedder=none"]
+        assert main(run) == status
+        assert server.answers == asked
+        printed = " ".join("".join(capsys.readouterr()).split())
+        assert ("takes images under equal text for one another" in printed) == (fault == "prefix")
+        assert ("was not shown to keep images under equal text apart" in printed) == (fault == "blind")
+        if status == 0:
+            assert main(run) == 0
+            assert server.answers == asked, "a fully cached run sends nothing"

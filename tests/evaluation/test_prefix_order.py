@@ -31,6 +31,7 @@ def _run(servers: Sequence[PrefixCacheServer], task: str, tmp_path: Path, **opti
                 model=f"{','.join(addresses)}#m",
                 store=str(tmp_path / "s.db"),
                 fingerprint="off",
+                canary="off",
                 judge=["rules"],
                 **options,
             )

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -44,6 +45,9 @@ from sightline.models.base import Model, is_loopback
 from sightline.store.answers import Attempt, KeyedRequest, storable
 from sightline.store.store import Store
 from sightline.types import Answer, Failure, Usage
+
+if TYPE_CHECKING:
+    from sightline.engine.server_check import ImageCheck
 
 
 class RunnerOptions(Struct, frozen=True):
@@ -99,6 +103,7 @@ class Runner:
         reread: Callable[[], Iterable[KeyedRequest]] | None = None,
         before_sending: Callable[[], Awaitable[None]] | None = None,
         on_settled: Callable[[Iterable[str]], None] = lambda keys: None,
+        image_check: ImageCheck | None = None,
     ) -> None:
         """Send every request that the store cannot answer.
 
@@ -107,7 +112,8 @@ class Runner:
 
         Args:
             opened: Models that stay open after the run; None: the run closes the models that it opens.
-            check: Checks the endpoints before the first request is sent; None for no check. Needs `reread`.
+            check, image_check: Check the endpoints before the first request is sent; None for no check. They
+                need `reread`.
         """
         counts, options = self._counts, self._options
 
@@ -116,6 +122,8 @@ class Runner:
                 await before_sending()
             if check is not None and reread is not None:
                 await self.check(check, reread, open_models)
+            if image_check is not None and reread is not None:
+                await image_check.before_sending(reread, open_models, self._ask_again)
 
         self._is_selecting = True
         self._finished = asyncio.Event()

@@ -13,16 +13,23 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import replace
-from PIL import Image, ImageDraw, ImageFont
 
+from sightline.engine.endpoint_check import AskAgain
+from sightline.engine.limits import full_length_usage
+from sightline.engine.selector import OpenModels
 from sightline.errors import UserError
 from sightline.images import inspect_image, transform_for
 from sightline.models.base import Model
+from sightline.store.answers import KeyedRequest, with_key
+from sightline.store.database import run_in_thread
 from sightline.text import counted, load
 from sightline.types import CUT_OFF, Answer, Failure, ImageFile, ImageRef, Request, user
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 COLOURS = {"red": "#d02020", "green": "#209030", "blue": "#2040d0"}
 SIDE = 448
@@ -103,28 +110,39 @@ class Drawn(NamedTuple):
 
 @contextmanager
 def drawn_images() -> Iterator[Drawn]:
-    with TemporaryDirectory(prefix="sightline-check-") as name:
-
-        def save(image: Image.Image, stem: str) -> ImageFile:
-            path = Path(name) / f"{stem}.png"
-            image.save(path)
-            return inspect_image(ImageRef(str(path)), {})
-
+    with drawn_colours() as colours:
+        folder = Path(next(iter(colours.values())).path).parent
         yield Drawn(
-            {colour: save(_halves(colour, colour), colour) for colour in COLOURS},
-            save(_halves("red", "green"), "above"),
-            save(_halves("red", "blue").transpose(Image.Transpose.ROTATE_90), "beside"),
-            {size: save(_number(text, size), f"number-{size}") for size, text in NUMBERS.items()},
+            colours,
+            _saved(_halves("red", "green"), folder / "above.png"),
+            _saved(_halves("red", "blue").rotate(90), folder / "beside.png"),
+            {size: _saved(_number(text, size), folder / f"{size}.png") for size, text in NUMBERS.items()},
         )
 
 
-def _halves(upper: str, lower: str) -> Image.Image:
+@contextmanager
+def drawn_colours() -> Iterator[Mapping[str, ImageFile]]:
+    """Draw an image of each colour into a temporary folder."""
+    with TemporaryDirectory(prefix="sightline-check-") as name:
+        yield {colour: _saved(_halves(colour, colour), Path(name) / f"{colour}.png") for colour in COLOURS}
+
+
+def _saved(image: Image, path: Path) -> ImageFile:
+    image.save(path)
+    return inspect_image(ImageRef(str(path)), {})
+
+
+def _halves(upper: str, lower: str) -> Image:
+    from PIL import Image
+
     image = Image.new("RGB", (SIDE, SIDE), COLOURS[upper])
     image.paste(COLOURS[lower], (0, SIDE // 2, SIDE, SIDE))
     return image
 
 
-def _number(text: str, size: int) -> Image.Image:
+def _number(text: str, size: int) -> Image:
+    from PIL import Image, ImageDraw, ImageFont
+
     image = Image.new("RGB", (SIDE, SIDE), "white")
     place = SIDE // 2, SIDE // 2
     ImageDraw.Draw(image).text(place, text, "black", ImageFont.load_default(size), anchor="mm")
@@ -329,6 +347,69 @@ def _difference(first: str, second: str) -> str:
     )
     start = max(0, same - 10)
     return f"'{first[start : same + 20]}' and '{second[start : same + 20]}' at character {same + 1}"
+
+
+# -- The check of images at the start of a run
+
+REMEDY = (
+    "a server whose prefix cache tells images apart (vLLM: --no-enable-prefix-caching, SGLang: "
+    "--disable-radix-cache), or --canary note"
+)
+
+
+class ImageCheck:
+    """Checks once, before the first request of a run, that its endpoints keep images under equal text apart.
+
+    `notes` say what was found where it is not that.
+    """
+
+    def __init__(self, models: Sequence[Model], *, stops: bool) -> None:
+        """With `stops`, images that are mixed up end the run, otherwise they are a note."""
+        self.notes: list[str] = []
+        self._models = models
+        self._stops = stops
+        self._is_done = False
+
+    async def before_sending(
+        self, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels, ask: AskAgain
+    ) -> None:
+        """Check the endpoints, unless that is done, or the requests have no images. UserError: mixed up."""
+        if self._is_done:
+            return
+        self._is_done = True
+        first = await run_in_thread(lambda: next(iter(requests()), None))
+        if first is None or not first.request.images:
+            return
+        with drawn_colours() as colours:
+            checks = [self._check(model, colours, opened, ask) for model in self._models]
+            for note in await asyncio.gather(*checks):
+                self.notes += [note] if note else []
+
+    async def _check(
+        self, model: Model, colours: Mapping[str, ImageFile], opened: OpenModels, ask: AskAgain
+    ) -> str:
+        try:
+            await opened.open(model)
+        except UserError:
+            return ""  # the run says so
+
+        async def send(request: Request) -> Answer | Failure:
+            keyed = with_key(request, model.identity)
+            return await ask(model, keyed, full_length_usage(keyed))
+
+        sees, apart = await check_images(Questions(model, send), colours)
+        if apart.state == "yes":
+            return ""
+        if apart.state == "no":
+            message = f"{model.name} takes images under equal text for one another: {apart.evidence}"
+            if self._stops:
+                raise UserError(message, expected=REMEDY)
+            return message
+        found = sees.evidence if sees.state != "yes" else apart.evidence
+        return (
+            f"{model.name} was not shown to keep images under equal text apart: of three plain colours, "
+            f"{found} (`sightline check` asks more)"
+        )
 
 
 # -- The whole check

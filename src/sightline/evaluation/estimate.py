@@ -24,6 +24,7 @@ from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
     Prepared,
+    checks_images,
     judge_sampling,
     make_plan,
     model_identity,
@@ -322,7 +323,7 @@ def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
         judges=judges,
         total_expected_cost=_sum([one.expected_cost for one in both]),
         total_full_length_cost=_sum([one.full_length_cost for one in both]),
-        notes=tuple(_notes(prepared, both, source, uncached)),
+        notes=(*_notes(prepared, both, source, uncached), *_image_check_notes(prepared, both[0].to_ask)),
         scripts=tuple(
             one.script
             for several in (prepared.models.models, *prepared.judges.models.values())
@@ -500,3 +501,12 @@ def _notes(
         yield f"to ask of judges: one for each answer or pair, fewer where answers are equal{most}"
     if uncached is not None and uncached.to_caption:
         yield "captions are not part of the cost"
+
+
+def _image_check_notes(prepared: Prepared, to_ask: int) -> list[str]:
+    if not to_ask or not checks_images(prepared):
+        return []
+    return [
+        "9 requests more before the first, at most 33: whether the endpoint keeps plain images apart "
+        "(--canary off); the cost is without them"
+    ]

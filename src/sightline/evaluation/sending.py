@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from itertools import groupby
 from threading import Lock
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from msgspec.structs import replace
 
@@ -36,7 +36,7 @@ from sightline.evaluation.plan import (
     StoredProbe,
     sample_index,
 )
-from sightline.evaluation.prepare import Prepared, prepared_panel
+from sightline.evaluation.prepare import Prepared, checks_images, prepared_panel
 from sightline.evaluation.recorded_run import RefusedLateError
 from sightline.models.base import Model
 from sightline.progress import request_progress
@@ -44,6 +44,9 @@ from sightline.store.answers import Answers, KeyedRequest
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
 from sightline.store.store import Store
 from sightline.types import Answer
+
+if TYPE_CHECKING:
+    from sightline.engine.server_check import ImageCheck
 
 
 class RequestSender:
@@ -108,7 +111,7 @@ class RequestSender:
         prepared = self._prepared
         self.asked = counts = Counts(total=prepared.survey.probes * prepared.spec.repeats)
         name, models = prepared.spec.model, prepared.models.models
-        check = self._model_check
+        check, image_check = self._model_check, self._image_check()
         if may_judge_early(prepared):
             tags = reasoning_names(prepared.spec)
             answers = self._store.answers
@@ -121,9 +124,11 @@ class RequestSender:
                 reread=plan.requests,
                 before_sending=partial(self._open_judges, plan) if models[0].capabilities.endpoint else None,
                 on_settled=samples.settle,
+                image_check=image_check,
             )
         await self._close_batches()
         self.notes += check.notes if check is not None else []
+        self.notes += image_check.notes if image_check is not None else []
         self._note_requests(name, models, counts)
         return counts
 
@@ -264,6 +269,15 @@ class RequestSender:
             accept_changed=spec.accept_changed,
             began=self._began,
         )
+
+    def _image_check(self) -> ImageCheck | None:
+        """The check that endpoints keep images apart; None for a run in batches, or too small for it."""
+        if not checks_images(self._prepared):
+            return None
+        from sightline.engine.server_check import ImageCheck  # small runs need none of it
+
+        models = live_models(self._prepared.models.models)
+        return ImageCheck(models, stops=self._prepared.spec.canary == "stop")
 
 
 # -- Asks judges while the model still answers: a run then takes the longer of both times, not their sum

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.errors import UserError, unknown_name
-from sightline.types import Augmentation, Fingerprint, Repeated
+from sightline.types import Augmentation, Canary, Fingerprint, Repeated
 
 Decide = Literal["first", "majority"]
 OptionGroup = Literal["model", "data", "judging", "requests", "images as text", "results"]
@@ -233,6 +233,14 @@ class RequestOptions(EvaluationOptions):
             "requests",
         ),
     ] = False
+    canary: Annotated[
+        Canary,
+        Argument(
+            "what to do where an endpoint takes images under equal text for one another, which a run of 200 "
+            "requests or more asks first (docs/models.md)",
+            "requests",
+        ),
+    ] = "stop"
     retry_truncated: Annotated[
         int | None,
         Argument(
