@@ -385,7 +385,7 @@ def test_a_test_comes_first_and_who_fails_it_answers_nothing_else(codis: Path) -
 
 
 def test_raters_see_the_image_although_the_model_did_not(codis: Path) -> None:
-    run(codis, ":text-only", "t")
+    run(codis, ":no-image", "t")
     command("annotate", "new", "rate", "t", "--name", "blind", "--data", codis)
     command("annotate", "export", "blind", "--out", "out")
     rows = list(csv.DictReader(Path("out/items.csv").read_text().splitlines()))

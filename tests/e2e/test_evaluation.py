@@ -23,7 +23,7 @@ CODIS_SETTINGS = {
     "no-instructions": 706,
     "plain": 706,
     "no-context": 308,
-    "text-only": 689,
+    "no-image": 689,
 }
 """Distinct requests of each setting. Without the image some queries of different pairs are one text."""
 
@@ -64,7 +64,7 @@ def test_each_distinct_request_of_codis_is_asked_once(command: Any, codis: str, 
     assert (estimate["probes"], estimate["to_ask"]) == (706, CODIS_SETTINGS[setting])
 
 
-@pytest.mark.parametrize("setting", ["no-context", "text-only"])
+@pytest.mark.parametrize("setting", ["no-context", "no-image"])
 def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_nothing(
     mock: Servers, codis: str, sqlite_url: str, setting: str
 ) -> None:
@@ -73,7 +73,7 @@ def test_every_probe_of_codis_is_answered_once_and_a_second_run_sends_nothing(
     first = sightline.run(f"codis:{setting}", **options)
     assert (first.result.probes, first.result.errors) == (706, 0)
     assert first.counts.sent == server.stats()["requests"] == CODIS_SETTINGS[setting]
-    assert server.stats()["with_image"] == (0 if setting == "text-only" else CODIS_SETTINGS[setting])
+    assert server.stats()["with_image"] == (0 if setting == "no-image" else CODIS_SETTINGS[setting])
     assert server.stats()["resent"] == 0
     assert attempts(sqlite_url) == CODIS_SETTINGS[setting]
     server.reset()

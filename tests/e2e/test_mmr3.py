@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from PIL import Image
 
 from sightline.cli.main import main
 
@@ -199,6 +200,45 @@ def test_answers_of_sampling_are_not_taken_for_answers_to_what_changed(
     assert "belong to mmr3:context --set unchanged=on" in said
     of_all = ("all/answers.jsonl", "--with", "unchanged=all/answers.jsonl")
     assert "instead of mmr3:context --set unchanged=on" in refused(capsys, "score", "mmr3:context", *of_all)
+
+
+def test_without_images_a_group_is_one_request_and_the_difference_is_that_of_both_runs(
+    here: Done, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = here.server.stats()
+    hidden = printed(capsys, *here.run("--set", "image=off", "--out", "hidden"))
+    after = here.server.stats()
+    assert after["requests"] - before["requests"] == 1  # all ask the same question
+    assert after["with_image"] == before["with_image"]
+    capsys.readouterr()
+    assert main(["report", "all", "hidden", "--without-image", "--json"]) == 0
+    [[row]] = [table["rows"] for table in json.loads(capsys.readouterr().out)]
+    acc = kept("all")["acc", "all"]["value"], by_name(hidden)["acc", "all"]["value"]
+    assert (row["metric"], row["with value"], row["without value"]) == ("acc", *map(pytest.approx, acc))
+    assert row["difference value"] == pytest.approx(acc[0] - acc[1])
+    assert row["chance value"] is None
+
+
+def test_chance_is_the_share_of_right_options_of_each_question(
+    here: Done, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions = [("one", ("car", "bus")), ("two", ("car", "bus", "tram", "bike"))]
+    lines = [
+        {"group": f"{name}{number}", "variant": "v", "prompt": f"{name} {number}?", "images": ["0.png"]}
+        | {"options": options, "references": ["A"]}
+        for name, options in questions
+        for number in range(3)
+    ]
+    Path("choice").mkdir()
+    Image.new("RGB", (32, 32), "red").save("choice/0.png")
+    write("choice/groups.jsonl", lines)
+    asking = ["run", "groups:choice/groups.jsonl", "--model", here.server.model, "--quiet"]
+    for more in (["--out", "choice/shown"], ["--out", "choice/blind", "--set", "image=off"]):
+        assert main([*asking, *more]) == 0
+    capsys.readouterr()
+    assert main(["report", "choice/shown", "choice/blind", "--without-image", "--json"]) == 0
+    [[row]] = [table["rows"] for table in json.loads(capsys.readouterr().out)]
+    assert row["chance value"] == pytest.approx(100 * (1 / 2 + 1 / 4) / 2)
 
 
 def test_the_same_file_as_a_groups_file_is_known_already(

@@ -492,9 +492,7 @@ def codis(chain: Chain) -> None:
     )
     repeats = ("--repeats", 3, "--gen", "temperature=0.7", "--concurrency", 1)
     few = tuple(10 if word == 60 else word for word in asked)
-    chain.judged(
-        "repeats", "run", "codis:text-only", *few, *repeats, "--judge", "judge", "--judge-repeats", 2
-    )
+    chain.judged("repeats", "run", "codis:no-image", *few, *repeats, "--judge", "judge", "--judge-repeats", 2)
     chain.judged(
         "chance", "run", "codis", "--data", data, "--model", "baseline/chance", "--seed", 5, subsets="^acc"
     )

@@ -108,7 +108,7 @@ def check(outcomes: list[Outcome], recorder: Recorder, root: Path) -> None:
         assert [(root / path).read_bytes() for path in outcome.images] == images
 
 
-@pytest.mark.parametrize(("task", "images"), [("codis", 1), ("codis:text-only", 0), ("codis:no-context", 1)])
+@pytest.mark.parametrize(("task", "images"), [("codis", 1), ("codis:no-image", 0), ("codis:no-context", 1)])
 def test_answers_of_codis_hold_what_was_sent(
     recorder: Recorder, tmp_path: Path, task: str, images: int
 ) -> None:

@@ -260,7 +260,7 @@ def test_few_shot_examples_are_turns_of_their_own(tmp_path: Path) -> None:
         ({"augment": "layout+caption", "captions": "gone.json"}, "gone.json"),
         ({"augment": "layout+caption", "captions": "other.json"}, "contains no caption of any image"),
         ({"augment": "letters"}, "letters"),
-        ({"task": "codis:text-only"}, "this setting has none"),
+        ({"task": "codis:no-image"}, "this setting has none"),
         ({"model": "replay/answers.jsonl"}, "it replays answers that exist already"),
     ],
 )

@@ -178,8 +178,8 @@ def test_a_benchmark_without_paper_has_no_rows_and_nothing_to_compare_with(codis
 
 
 def test_a_setting_beyond_the_paper_has_no_figures(codis: Make) -> None:
-    assert published("codis", "text-only", "GPT-4V") == {}
-    assert all(metric.published is None for metric in add_published(codis(setting="text-only")).metrics)
+    assert published("codis", "no-image", "GPT-4V") == {}
+    assert all(metric.published is None for metric in add_published(codis(setting="no-image")).metrics)
 
 
 def test_a_subset_of_fewer_samples_than_the_papers_is_not_comparable(iibench: Make) -> None:

@@ -122,7 +122,8 @@ class Benchmark(ABC):
     settings: Mapping[str, Setting] = by_name(Setting("default", "the questions as they are"))
     """The named ways to run it, the default first."""
     options: Mapping[str, BenchmarkOption] = {}
-    """The `--set` keys. The methods get their effective values, and `options["seed"]` from `--seed`."""
+    """The `--set` keys. The methods get their effective values, and `options["seed"]` from `--seed`. The key
+    `image` says with the value False or 'none' that no image is sent."""
     presets: Mapping[str, Mapping[str, Any]] = {}
     """Named sets of sampling options for `--preset NAME`."""
     judged_by: tuple[str, ...] = ("rules", "human")

@@ -43,6 +43,7 @@ EXAMPLE = """examples:
   sightline report 3 --why                          which variant breaks the groups
   sightline report 3 --answers 5 --by lines         the five most frequent answers for each number of lines
   sightline report 3 --by variant                   all metrics of each variant
+  sightline report 3 blind --without-image          what the image adds, of a run and one without images
   sightline report results/a --fail-if 'acc_p<30'   exit status 5 if it holds
 """
 
@@ -95,6 +96,12 @@ def register(parser: argparse.ArgumentParser) -> None:
         " two variants are both right, one of them, or none",
     )
     parser.add_argument(
+        "--without-image",
+        action="store_true",
+        help="compare each run without images (iibench:no-image, or --set image=off) with that of the same"
+        " model with them",
+    )
+    parser.add_argument(
         "--answers",
         type=int,
         default=0,
@@ -112,18 +119,21 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_saved, print_tables
     from sightline.evaluation.folder import is_stored
     from sightline.evaluation.options import check_condition_metrics, parse_conditions
-    from sightline.evaluation.reports import group_tables, report_runs
+    from sightline.evaluation.reports import group_tables, report_runs, without_image_tables
 
     conditions = parse_conditions(options.fail_if)
     chart = chart_request(options)
     folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
     _check_html(options, mixed=0 < len(folders) < len(options.runs))
     note_shadowed_runs(map(str, folders), options.store)
-    if options.answers or options.why:
-        _check_group_tables(options)
-        tables = group_tables(
-            options.runs, options.store, by=options.by, answers=options.answers, why=options.why
-        )
+    if options.answers or options.why or options.without_image:
+        _check_own_tables(options)
+        if options.without_image:
+            tables = without_image_tables(options.runs, options.store, options.metric)
+        else:
+            tables = group_tables(
+                options.runs, options.store, by=options.by, answers=options.answers, why=options.why
+            )
         print_tables(tables, options.format)
         return 0
     written = partial(_write_html, options) if options.html else None
@@ -163,16 +173,14 @@ def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
         raise UserError("--groups is negative", found=options.groups, expected="0 or more")
 
 
-def _check_group_tables(options: argparse.Namespace) -> None:
-    """Raise UserError for options that tables of groups do not have."""
-    names = ("pivot", "html", "against", "fail_if", "metric", "plot")
-    others = [f"--{name.replace('_', '-')}" for name in names if getattr(options, name)]
+def _check_own_tables(options: argparse.Namespace) -> None:
+    """Raise UserError for options that --why, --answers and --without-image do not have."""
+    kind = "--without-image" if options.without_image else "--answers" if options.answers else "--why"
+    names = {"pivot", "html", "against", "fail_if", "plot", "metric", "why", "answers", "by"}
+    allowed = {"--without-image": {"metric"}, "--answers": {"answers", "why", "by"}, "--why": {"why"}}[kind]
+    others = [f"--{name.replace('_', '-')}" for name in sorted(names - allowed) if getattr(options, name)]
     if others:
-        raise UserError(
-            f"--why and --answers print tables of their own: {', '.join(others)} has no part in them"
-        )
-    if options.by and not options.answers:
-        raise UserError("--why has no --by", expected="--answers N, which has one")
+        raise UserError(f"{kind} has no {', '.join(others)}: it prints tables of its own")
     if options.answers < 0:
         raise UserError("--answers is negative", found=options.answers, expected="1 or more")
 

@@ -10,11 +10,18 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.benchmarks.registry import export_formats
+from sightline.benchmarks.registry import benchmark_class, export_formats
 from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.compare import RunName, compare_runs, judged_run, margin_verdicts, significance_of
+from sightline.evaluation.compare import (
+    RunName,
+    compare,
+    compare_runs,
+    judged_run,
+    margin_verdicts,
+    significance_of,
+)
 from sightline.evaluation.folder import (
     JudgedRun,
     is_stored,
@@ -42,13 +49,14 @@ from sightline.reporting.comparison import (
     humans_tables,
     rows_of,
 )
-from sightline.reporting.notes import ResultPoint, options_text, result_points
-from sightline.reporting.over_models import over_models
+from sightline.reporting.notes import ResultPoint, different_options, options_text, result_points
+from sightline.reporting.over_models import ImageRow, image_table, over_models
 from sightline.reporting.pivot import pivot as pivot_tables
 from sightline.reporting.pivot import settings_tables
 from sightline.reporting.table import ReportTable
-from sightline.reporting.tables import first_view, summary
+from sightline.reporting.tables import first_view, leading_metrics, summary
 from sightline.reporting.variants import answers_table, variant_tables
+from sightline.scoring.letters import right_positions
 from sightline.scoring.similarity import UNKNOWN
 from sightline.store.store import Store
 from sightline.types import MetricValue, Result, split_subset
@@ -221,6 +229,79 @@ def group_tables(
                     raise unknown_name("label", by, known)
                 tables.append(answers_table(title, frequent_answers(groups, answers, by), by))
     return tables
+
+
+# -- What the image adds: runs with their images against runs of the same model without
+
+
+def without_image_tables(words: Sequence[str], url: str, metrics: Sequence[str] = ()) -> list[ReportTable]:
+    """A table of each run without images and the run with images that differs least from it otherwise.
+
+    Args:
+        metrics: The compared metrics; none for the first leading one of each benchmark.
+    """
+    with opened_runs(words, url) as (names, store):
+        runs = [judged_run(store, name) for name in names]
+    rows: list[ImageRow] = []
+    for hidden in filter(_sends_no_image, runs):
+        shown = [one for one in runs if _is_shown_to(one, hidden)]
+        if shown:
+            best = min(shown, key=lambda one: len(_differing_options(one, hidden)))
+            rows += _image_rows(best, hidden, metrics)
+    if not rows:
+        raise UserError(
+            "no model has both a run with its images and one without them",
+            expected="both, such as iibench and iibench:no-image, or mmr3:context with and without"
+            " --set image=off",
+        )
+    return [image_table(rows)]
+
+
+def _sends_no_image(run: JudgedRun) -> bool:
+    return run.result.options.get("image") in (False, "none")
+
+
+def _is_shown_to(run: JudgedRun, hidden: JudgedRun) -> bool:
+    """Whether a run has images, and the model and benchmark of one without them."""
+    first, second = run.result, hidden.result
+    same = (first.benchmark, first.model_identity) == (second.benchmark, second.model_identity)
+    return same and not _sends_no_image(run)
+
+
+def _differing_options(shown: JudgedRun, hidden: JudgedRun) -> list[str]:
+    return [name for name in different_options([shown.result], [hidden.result]) if name != "image"]
+
+
+def _image_rows(shown: JudgedRun, hidden: JudgedRun, metrics: Sequence[str]) -> Iterator[ImageRow]:
+    result = shown.result
+    comparison = compare([(hidden, shown)])
+    names = metrics or leading_metrics(result.benchmark, [result.metrics])[:1]
+    sides = [
+        {one.metric: one for one in side if one.subset == "all"}
+        for side in (comparison.other, comparison.base, comparison.differences)
+    ]
+    for name in names:
+        if any(name not in side for side in sides):
+            raise unknown_name("metric", name, sides[0])
+        yield ImageRow(
+            task=f"{result.benchmark}:{result.setting}",
+            model=result.model,
+            values=tuple(side[name] for side in sides),
+            chance=_chance(shown, name),
+            others=_differing_options(shown, hidden),
+        )
+
+
+def _chance(run: JudgedRun, metric: str) -> float | None:
+    """What guessing gives: the declared level, or the share of right options where each question has them."""
+    declared = benchmark_class(run.result.benchmark)
+    if metric in declared.chance_levels or metric != declared.leading_metrics[0]:
+        return declared.chance_levels.get(metric)
+    scored = [outcome for group in run.sent.values() for outcome in group if outcome.scored]
+    if not scored or not all(outcome.options for outcome in scored):
+        return None
+    shares = [len(right_positions(one.references, one.options)) / len(one.options) for one in scored]
+    return 100 * sum(shares) / len(shares)
 
 
 # -- The comparison of runs

@@ -1,4 +1,4 @@
-"""Statistics over models: correlations of metrics, within a task and between tasks, and their spread."""
+"""Tables over models: correlations of metrics and their spread, and what the image adds to each task."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from statistics import stdev
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,17 @@ from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark_class
 from sightline.metrics.association import SPEARMAN, value_of
 from sightline.metrics.statistics import Floats, correlation, correlation_interval
-from sightline.reporting.table import Cell, Column, ReportTable, Value
+from sightline.reporting.notes import interval_notes
+from sightline.reporting.table import (
+    Cell,
+    Column,
+    Field,
+    ReportTable,
+    Value,
+    build_table,
+    estimate,
+    n_cell,
+)
 from sightline.reporting.tables import leading_metrics
 from sightline.types import MetricValue, Result
 
@@ -128,3 +139,42 @@ def _value(result: Result, name: str) -> MetricValue | None:
     """The metric over all samples; None without a value."""
     found = (m for m in result.metrics if m.metric == name and m.subset == "all" and m.value is not None)
     return next(found, None)
+
+
+# -- What the image adds, by task and model
+
+
+class ImageRow(NamedTuple):
+    """A metric of a run with images, of one without them, and the difference; `others` are other options that
+    differ. `chance` is None if it is not one number."""
+
+    task: str
+    model: str
+    values: Sequence[MetricValue]
+    chance: float | None
+    others: Sequence[str]
+
+
+def image_table(rows: Sequence[ImageRow]) -> ReportTable:
+    """A table of each metric with and without the images of the same samples (II-Bench, Table 6)."""
+    fields: list[Field[ImageRow]] = [
+        (Column("text", "task", "task"), lambda row: row.task),
+        (Column("text", "model", "model"), lambda row: row.model),
+        (Column("text", "metric", "metric"), lambda row: row.values[0].metric),
+        (Column("value", "with\n95 %", "with"), lambda row: estimate(row.values[0])),
+        (Column("value", "without\n95 %", "without"), lambda row: estimate(row.values[1])),
+        (Column("value", "chance", "chance"), lambda row: None if row.chance is None else Value(row.chance)),
+        (Column("value", "with - without\n95 %", "difference"), lambda row: estimate(row.values[2])),
+        (Column("count", "n", "n"), lambda row: n_cell(row.values[2])),
+    ]
+    notes = [
+        f"{row.task}, {row.model}: the runs also differ in {', '.join(row.others)}"
+        for row in rows
+        if row.others
+    ]
+    legend = (
+        "without: the same samples without their images. A value above chance may be leakage, or what the"
+        " text alone gives away; the difference is paired by group",
+        *interval_notes([value for row in rows for value in row.values]),
+    )
+    return build_table("with and without the image", fields, rows, notes, legend)

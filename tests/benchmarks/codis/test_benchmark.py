@@ -110,7 +110,7 @@ def test_without_context_each_image_question_is_asked_once_and_mentions_no_conte
 
 
 def test_text_only_is_the_default_prompt_without_the_image(data: Path) -> None:
-    for (_, shown), (_, bare) in zip(probes_of(data, "default"), probes_of(data, "text-only"), strict=True):
+    for (_, shown), (_, bare) in zip(probes_of(data, "default"), probes_of(data, "no-image"), strict=True):
         assert text_of(shown) == text_of(bare)
         assert not shows_a_image(bare)
 

@@ -111,7 +111,7 @@ class Codis(Benchmark):
         _setting("plain", "neither", "Table 13", instructions=False, cot=False),
         _setting("no-context", "image and question only", "Table 4", context=False, instructions=False),
         _setting("captions", "a caption instead of the image", "Table 5", image="caption"),
-        _setting("text-only", "no image at all", "beyond the paper", image="none"),
+        _setting("no-image", "without the image: test of leakage", "beyond the paper", image="none"),
     )
     options: Mapping[str, BenchmarkOption] = {
         "instructions": BenchmarkOption(True, "detailed instructions (Table 11: DI)", (True, False)),

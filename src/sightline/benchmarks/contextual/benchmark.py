@@ -136,12 +136,14 @@ class Contextual(Benchmark):
     settings = by_name(
         _setting("default", "image and instruction only", "Tables 3 and 5, Figure 21"),
         _few_shot(0, "the same, without the eight instances that few-shot settings use"),
+        _setting("no-image", "the instruction alone: test of leakage", "beyond the paper", image=False),
         *(_few_shot(shots, f"{shots} solved instances of val before the instruction") for shots in (2, 4, 8)),
     )
     options: Mapping[str, BenchmarkOption] = {
         "shots": BenchmarkOption(
             0, "number of solved instances before the instruction (Appendix D)", (0, 2, 4, 8)
         ),
+        "image": BenchmarkOption(True, "show the image", (True, False)),
         "first": BenchmarkOption("image", "first part of a turn", ("image", "instruction")),
         "held_out": BenchmarkOption(
             False, "leave out the eight instances that few-shot settings use", (True, False)
@@ -168,7 +170,7 @@ class Contextual(Benchmark):
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
         """One query: image, instruction and response of each example, then image and instruction, alone."""
-        first = options["first"]
+        first = options["first"] if options["image"] else None
         yield Probe(
             sample=sample.id,
             variant=options["variant"],
@@ -227,11 +229,14 @@ ACCEPTED = Metric(
 )
 
 
-def _turn(image: ImageRef, instruction: str, first: str) -> Message:
+def _turn(image: ImageRef, instruction: str, first: str | None) -> Message:
+    """A turn with the image or the instruction first, without image for None."""
+    if first is None:
+        return user(instruction)
     return user(image, instruction) if first == "image" else user(instruction, image)
 
 
-def _examples(sample: Sample, first: str) -> Iterator[Message]:
+def _examples(sample: Sample, first: str | None) -> Iterator[Message]:
     for example in sample.record.examples:
         yield _turn(image_of(example, sample.images[0].root), example.instruction, first)
         yield Message("assistant", (Text(example.response),))

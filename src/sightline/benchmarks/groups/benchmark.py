@@ -60,6 +60,7 @@ OPTIONS: Mapping[str, BenchmarkOption] = {
         (False, True),
         labels={True: "Sampling", False: "All"},
     ),
+    "image": BenchmarkOption(True, "send the images of the lines", (True, False)),
     "size": BenchmarkOption(None, "images of this size, if the file has several sizes", least=1),
     "empty": BenchmarkOption("count", "count empty answers as wrong, or leave them out", ("count", "ignore")),
     "form": BenchmarkOption(
@@ -234,6 +235,7 @@ def _selection(options: Mapping[str, Any]) -> LineSelection:
         unchanged=options["unchanged"],
         all_variants=options["task"] == "context",
         likelihood=options["answer_by"] == "likelihood",
+        images=options["image"],
     )
 
 

@@ -49,7 +49,8 @@ class LineSelection(Struct, frozen=True):
 
     `size` keeps the lines with that label `size`. Without it, `one_size` keeps the images in their own size,
     or else in the only size that a builder made. `selected_lines` explains `unchanged` and `all_variants`.
-    With `likelihood`, the model's answer to a line with options is the most likely option.
+    With `likelihood`, the model's answer to a line with options is the most likely option. Without `images`,
+    only the prompts are sent.
     """
 
     size: int | None = None
@@ -57,6 +58,7 @@ class LineSelection(Struct, frozen=True):
     unchanged: bool = False
     all_variants: bool = False
     likelihood: bool = False
+    images: bool = True
 
 
 def read_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
@@ -156,7 +158,13 @@ def sorted_sample(sample: Sample) -> Sample:
 def line_probes(sample: Sample, selection: LineSelection) -> Iterator[Probe]:
     root = sample.images[0].root if sample.images else ""
     for line in selected_lines(sample.record, selection):
-        images = [ImageRef(os.path.join(root, image), root) for image in line.images]
+        images = [ImageRef(os.path.join(root, one), root) for one in line.images if selection.images]
+        if not selection.images and not line.prompt:
+            raise UserError(
+                "has images but no prompt, so that nothing is left to send",
+                record=f"{line.group}, {line.variant}",
+                expected="a prompt in each line, or --set image=on",
+            )
         yield Probe(
             sample=sample.id,
             variant=line.variant,
