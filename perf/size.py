@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image
 
@@ -214,19 +214,20 @@ def arrows_up(tree: Path) -> list[Arrow]:
         package = part(".".join(["sightline", *inside.with_suffix("").parts]))
         rank = ranks.get(package, len(ranks))
         for line, above in sorted({(line, part(module)) for line, module in _named_modules(file)}):
-            if ranks.get(above, len(ranks)) < rank:
+            registered = (str(inside), above) in declared["REGISTERED_ABOVE"]
+            if ranks.get(above, len(ranks)) < rank and not registered:
                 arrows.append(Arrow(str(inside), line, package, above))
     return arrows
 
 
-def _constants(file: Path) -> dict[str, Sequence[str]]:
-    """ORDER and TOP of the test of the order."""
+def _constants(file: Path) -> dict[str, Any]:
+    """ORDER, TOP and REGISTERED_ABOVE of the test of the order."""
     assigned = {
         node.targets[0].id: node.value
         for node in ast.parse(file.read_bytes()).body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    return {name: ast.literal_eval(assigned[name]) for name in ("ORDER", "TOP")}
+    return {name: ast.literal_eval(assigned[name]) for name in ("ORDER", "TOP", "REGISTERED_ABOVE")}
 
 
 def _named_modules(file: Path) -> Iterator[tuple[int, str]]:
@@ -236,7 +237,7 @@ def _named_modules(file: Path) -> Iterator[tuple[int, str]]:
             names = [f"{node.module}.{name.name}" for name in node.names]
         elif isinstance(node, ast.Import):
             names = [name.name for name in node.names]
-        elif isinstance(node, ast.Constant) and file.stem != "registry":
+        elif isinstance(node, ast.Constant):
             found = re.fullmatch(r"(sightline(?:\.\w+)+):\w+", str(node.value))
             names = [found[1]] if found else []
         else:
