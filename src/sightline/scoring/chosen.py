@@ -48,6 +48,7 @@ from sightline.scoring.mentions import (
     LABEL,
     LETTER_SIGN,
     MENTION,
+    QUOTED,
     TEXT_SIGN,
     Marked,
     Mention,
@@ -251,9 +252,10 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
     for rule, statements in _ranks(response, marked, options, question, held, negated=negated):
         if rule == "conclusion" and undecided:
             break
+        # 'It shows the drum, so A is out.'
         left = [one for one in statements if rule != "conclusion" or one.position not in denied]
-        if left:
-            return _the_one(left, rule, marked, options)
+        if statements:
+            return _the_one(left or statements, rule, marked, options)
     # What a response says is there is not what a negated question asks for.
     declined = is_refusal(response) and not any(is_refusal(options.texts[one.position]) for one, _ in held)
     if negated or declined or undecided:
@@ -656,7 +658,7 @@ _ASKED_KIND = re.compile(
 )
 """The kind of thing that a question asks for: 'which colour'."""
 _SPACED = re.compile(r"[^\W\d_]\s+[^\W\d_]")
-_CLAUSES = r"[,，;；:：、()（）–—]|\s-\s|{turns}|\bfollowed by\b"
+_CLAUSES = r"[,，](?!\d)|[;；:：、()（）–—]|\s-\s|{turns}|\bfollowed by\b"
 
 
 def _first_sentence(marked: Marked, options: Options) -> list[_Statement]:
@@ -789,7 +791,7 @@ def _revises_all(marked: Marked, position: int) -> bool:
 @lru_cache(maxsize=512)
 def _asks_for_the_wrong(question: str) -> bool:
     """Whether a question asks for what is not so: 'Which is NOT shown?'"""
-    asked = question.casefold()
+    asked = QUOTED.sub(" ", question.casefold())
     languages = languages_of(asked)
     if languages == ("en",) and not re.search(
         r"\b(?:which|what)\b.*(?:\b(?:not|except|incorrect|false|wrong|untrue)\b|n['’]t\b)", asked

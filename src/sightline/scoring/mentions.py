@@ -49,6 +49,7 @@ _SUPPOSED = re.compile(r"(?:では|じゃ)ないか(?=と|な|。|$)")
 _PLAIN = {
     "ありません": "ない", "ています": "ている", "ていません": "ていない", "でいます": "でいる",
     "でいません": "でいない", "ております": "ている", "ておりません": "ていない",
+    "てしまった": "た",
     "があります": "がある", "がいます": "がいる", "습니다": "다", "입니다": "이다", "아닙니다": "아니다",
 }  # fmt: skip
 _POLITE = re.compile("|".join(sorted(_PLAIN, key=len, reverse=True)))
@@ -64,12 +65,14 @@ class Options:
         self.folded = [option.casefold() for option in self.raw]
         self.labels = dict(zip(LETTERS, range(len(options)), strict=False))
         self.letters = self.labels
+        self.are_letters = False
         # One option after the other: most replies are a letter, for which the others' texts are not needed.
         if len(options) > 1 and all(OWN_LABEL.match(plain_text(option)) for option in options):
             self._take_own_labels()
         elif all(plain_text(one) in _ONE_LETTER for one in options) and len({*self.texts}) == len(options):
             # Letters are texts here; only what is written like a label ('option D') is one.
             self.letters = {text: position for position, text in enumerate(self.texts)}
+            self.are_letters = True
 
     @cached_property
     def texts(self) -> list[str]:
@@ -491,7 +494,10 @@ def _mark_letters(text: str, options: Options, languages: Languages) -> str:
 
     def alone(found: re.Match[str]) -> str:
         position, before, after = options.letters.get(found[1]), text[: found.start()], text[found.end() :]
-        if position is None or not _may_follow(before, after, options.letters, languages):
+        if position is None or not (
+            (options.are_letters and found[1] not in "AI")
+            or _may_follow(before, after, options.letters, languages)
+        ):
             return found[0]
         if found[1] == "A" and "en" in languages and not after.strip() and before.rstrip(" ").endswith("."):
             return found[0]  # an article, after which the response was cut off
@@ -656,10 +662,8 @@ def mentions_of(sentence: str, languages: Languages) -> list[Mention]:
 _ANYTHING_BUT = re.compile(r"\banything\s+(?:other\s+than|but)\s*(?:option\s*)?[\"'(]*$", re.IGNORECASE)
 _INTERJECTION = re.compile(r"^\W*(?:no|nein|non|нет|nope)\s*[,.!:]", re.IGNORECASE)
 
-_NO_DOUBT = re.compile(
-    r"(?i)\b(?:(?:without|no)(?: an?y?)? doubt|ohne (?:jeden )?zweifel|sans (?:aucun )?doute"
-    r"|sin (?:ninguna )?duda|без (?:всякого )?сомнения|несомненно)\b"
-)
+QUOTED = re.compile(rf"[\"“「『„«‘][^\"”」』“»’{LETTER}-{LAST}]+[\"”」』“»’]")
+"""Quoted words, which deny nothing: '„nicht bleichen“'."""
 
 
 def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
@@ -670,7 +674,7 @@ def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
     # A turn ends the reach of a denial: 'not A but B'. So does a new clause: 'not red, it is B'.
     turns = word_pattern(r"[;:：]|{turns}(?!\s*(?:not\b|n't))|[,，–—-]\s*{restarts}", languages)
     reach = before[max((turn.end() for turn in turns.finditer(before)), default=0) :]
-    reach = _NO_DOUBT.sub("", _INTERJECTION.sub("", reach))
+    reach = QUOTED.sub("", word_pattern("{no_doubt}", languages).sub("", _INTERJECTION.sub("", reach)))
     last = max(
         (denial.end() for denial in word_pattern("{denied_before}|{tentative}", languages).finditer(reach)),
         default=None,

@@ -211,7 +211,7 @@ def _place_patterns(languages: Languages) -> tuple[re.Pattern[str], re.Pattern[s
     count = rf"第\s*(?P<zh>{digit})\s*[个個项項]|(?P<ja>{digit})\s*(?:番目|つ目)の?|(?P<ko>\d{{1,2}})번"
     order = r"(?P<ordinal>{ordinals})|(?P<last>{last})"
     place = rf"(?:{number}|(?:{count}|{order})\s*(?:(?P<noun>{{options}}|{{listed}})|{{ones}})?)"
-    led = r"(?:(?:{nouns}\s*(?:{links}|[:：=])|{choosing}|{says}|{concludes}|{revises})[\s,:：]*){0,3}"
+    led = r"(?:(?:{nouns}\s*(?:{links}|[:：=])?|{choosing}|{says}|{concludes}|{revises})[\s,:：]*){0,3}"
     whole = rf"\W*{led}(?:{{articles}}[\s]*)?{place}{_TAIL}\W*"
     return word_pattern(whole, languages), word_pattern(place, languages)
 

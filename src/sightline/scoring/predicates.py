@@ -52,7 +52,9 @@ def predicate_at_end(question: str, sentences: Sequence[str], language: str) -> 
     asked = PREDICATES[language](question)
     if asked is None or asked.denied:
         return None
-    lead = "{concludes}|{revises}" if language == "zh" else "{concludes}|{pronouns}|{revises}"
+    lead = (
+        r"{concludes}|{revises}|{nouns}\s*[:：]" if language == "zh" else "{concludes}|{pronouns}|{revises}"
+    )
     words = word_pattern(rf"^[\s]*(?:{lead})[\s,，、]*", (language,))
     unsure = word_pattern("{unsure}|{tentative}", (language,))
     found = set()

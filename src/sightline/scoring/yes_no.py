@@ -247,6 +247,8 @@ def restated(response: str, options: Options, question: str) -> Said | None:
         and (nobody := next((i for i, one in enumerate(sentences) if _NOBODY.search(one)), None)) is not None
     ):
         sentences[nobody] = _NOBODY.sub("not a person", sentences[nobody])
+    if said := _not_every(question, sentences, languages):
+        return said
     question_denies = word_pattern("{denies}", languages).search(_A_NOT_A.sub("", question))
     if not asked or not sentences or question_denies:
         return None
@@ -265,8 +267,28 @@ def restated(response: str, options: Options, question: str) -> Said | None:
     return said
 
 
+def _not_every(question: str, sentences: Sequence[str], languages: Languages) -> Said | None:
+    """No where a sentence says 'not all' to a question about all."""
+    if not word_pattern("{every}", languages).search(question):
+        return None
+    not_every = word_pattern("{not_every}", languages)
+    found = next((one for one in sentences if not_every.search(re.sub("[「」“”]", "", one))), None)
+    return None if found is None else Said(False, quoted(found))
+
+
 def _stated(question: str, sentences: Sequence[str], asked: set[str], languages: Languages) -> Said | None:
-    return _in_its_words(question, sentences, asked, languages) or _by_pronoun(question, sentences, languages)
+    return (
+        _emphasised(sentences, asked, languages)
+        or _in_its_words(question, sentences, asked, languages)
+        or _by_pronoun(question, sentences, languages)
+    )
+
+
+def _emphasised(sentences: Sequence[str], asked: set[str], languages: Languages) -> Said | None:
+    """Yes where a Spanish clause begins with it and goes on with words of the question: 'sí lleva casco'."""
+    form = word_pattern(r"(?:^|[,;:]|{concludes})\s*sí\s+(?!mism)(?P<rest>.+)", languages)
+    found = [one for one in map(form.search, sentences) if one and shared_words(asked, one["rest"])]
+    return Said(True, quoted(found[0].string)) if "es" in languages and found else None
 
 
 def _verdict(question: str, sentences: Sequence[str], languages: Languages) -> Said | None:
@@ -362,7 +384,7 @@ _SEEN = lexicon(
     """visible present shown depicted see seen find found there sehen erkennen finden vorhanden gibt voit
     voyez hay ve ven aparece видно есть имеется"""
 )
-_OF = lexicon("of with from von mit des d de du avec con из с") | _PLACES
+_OF = lexicon("of with from von mit des d de du avec con en из с") | _PLACES
 _INDEFINITE = lexicon("a an ein eine einen einem einer un une una des")
 _PASSED = lexicon(
     """seem seems appear appears looks indeed also therefore so thus hence currently now still already both
