@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ARROWS = """
 ORDER = ["cli", "web.pages", "web", "engine"]
 TOP = ("api",)
-REGISTERED_ABOVE = {("engine/other.py", "cli"): "another file"}
+REGISTERED_ABOVE = {("registry.py", "engine"): "models by name"}
 """
 UPWARD = """
 import sightline.cli
