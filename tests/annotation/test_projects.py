@@ -185,17 +185,65 @@ def test_images_that_humans_keep_are_a_folder_for_build_curate(codis: Path) -> N
     assert json.loads(Path("selected/curation.json").read_text())["kept"] == images - 1
 
 
-def test_sufficient_captions_are_what_a_run_sends(codis: Path) -> None:
-    images = sorted(path.name for path in (codis / "images").iterdir())
-    Path("captions.json").write_text(json.dumps({name: f"caption of {name}" for name in images}))
-    annotate("screen-captions", "suffices", "codis", "captions.json", "--data", codis, people=("anna",))
-    work("suffices", lambda _, item, __: "not sufficient" if item.number == 1 else "")
+def test_captions_that_humans_write_are_what_a_run_sends(codis: Path) -> None:
+    annotate("write-captions", "write", codis / "images", people=("anna", "ben"))
+    images = work("write", lambda _, item, __: f"caption of {item.hidden['image']}")
+    file = export("write") / "captions.json"
+    written = json.loads(file.read_text())
+    assert written == {name: f"caption of {name}" for name in written}
+    assert len(written) == images
+    model = ("--model", "baseline/chance", "--data", codis, "--quiet", "--out", "c")
+    command("run", "codis:captions", "--set", f"captions={file}", *model)
+    for answer in lines_of("c/answers.jsonl"):
+        image = next(
+            r["image_id"]
+            for r in json.loads((codis / "data.json").read_text())
+            if r["id"] == answer["sample"]
+        )
+        assert f"caption of {image}" in answer["prompt"]
+
+
+def test_captions_suffice_for_questions_as_in_table_5_of_codis(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """96 images, 302 queries, which are 151 pairs: a caption may suffice for some pairs of its image."""
+    monkeypatch.chdir(tmp_path)
+    data = shared / "data" / "codis"
+    pairs: dict[str, list[str]] = {}
+    for record in json.loads((data / "data.json").read_text()):
+        pairs.setdefault(record["image_id"], []).append(record["id"])
+    chosen = sorted(pairs, key=lambda image: -len(pairs[image]))[:96]
+    first = [pairs[image][0] for image in chosen]
+    further = [pair for image in chosen for pair in pairs[image][1:]]
+    sufficient = {*first, *further[: 151 - 96]}
+    Path("captions.json").write_text(json.dumps({name: f"caption of {name}" for name in pairs}))
+    annotate("screen-captions", "suffices", "codis", "captions.json", "--data", data, people=("anna",))
+    work("suffices", lambda _, item, __: "" if item.hidden["sample"] in sufficient else "not sufficient")
     file = export("suffices") / "captions.json"
-    assert len(json.loads(file.read_text())) == len(images) - 1
-    command(
-        *("run", "codis:captions", "--model", "baseline/chance", "--data", codis),
-        *("--set", f"captions={file}", "--quiet", "--out", "c"),
+    model = ("--model", "baseline/chance", "--data", data, "--quiet", "--out", "c")
+    command("run", "codis:captions", "--set", f"captions={file}", *model)
+    result = read_result(Path("c"))
+    assert (result.samples, result.probes, result.metrics[0].clusters) == (151, 302, 96)
+    assert {answer["sample"] for answer in lines_of("c/answers.jsonl")} == sufficient
+
+
+def test_authors_write_up_to_four_pairs_about_an_image_and_skip_what_it_does_not_give(codis: Path) -> None:
+    command("annotate", "new", "author-codis", codis / "images", "--name", "many", "--pairs", "4")
+    command("annotate", "invite", "many", "anna", "ben")
+    images = len(list((codis / "images").iterdir()))
+    assert (
+        work("many", lambda _, item, field: f"{field} {item.number}" if field == "question" else "")
+        == 4 * images
     )
+    out = export("many") / "data"
+    records = json.loads((out / "data.json").read_text())
+    assert set(Counter(record["image_id"] for record in records).values()) == {4}
+    assert len({record["id"] for record in records}) == len({r["question"] for r in records}) == 4 * images
+    command("data", "check", "codis", "--data", out)
+    annotate("cross-check", "check", "many", people=("anna", "ben", "c", "d", "e"))
+    store = AnnotationStore(Store.open("sightline.db"), lambda: 0.0)
+    assert len(store.items(store.project("check").number)) == 4 * images, "each pair is checked by itself"
+    assert main(["annotate", "new", "screen", str(codis / "images"), "--name", "no", "--pairs", "2"]) == 2
 
 
 def test_authors_write_pairs_and_the_other_four_check_them(

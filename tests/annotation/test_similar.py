@@ -31,3 +31,16 @@ def test_what_others_wrote_is_shown_for_the_question_of_an_author_and_never_the_
     assert shown.texts["similar"] == ("Is the train leaving?\nIt is morning.",)
     rate = State(Project("q", task("rate")), [Item(1)])
     assert with_similar(rate, rate.items[1], {}) is rate.items[1]
+
+
+def test_what_is_written_about_the_same_image_stands_first() -> None:
+    project = Project("p", task("author-codis"))
+    items = [Item(1, cluster="a"), Item(2, cluster="b"), Item(3, cluster="a")]
+    written = [{"question": "Is it up or down?"}, {"question": "Is the train leaving?"}]
+    log = [
+        Entry(number, number, 1, "judge", str(number), 0.0, values)
+        for number, values in enumerate(written, 1)
+    ]
+    state = State(project, items).advance(log)
+    shown = with_similar(state, state.items[3], {"question": ["Is the train leaving now?"]})
+    assert shown.texts["similar"] == ("Is it up or down?", "Is the train leaving?")

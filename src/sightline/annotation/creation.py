@@ -63,6 +63,9 @@ class Draft(Struct, frozen=True):
 def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProject) -> Draft:
     """Make the items of a project. The caller adds it to the store."""
     task = request.task
+    if request.pairs < 1 or (request.pairs > 1 and (task.items, task.records) != ("images", "codis")):
+        expected = "1 or more, for authors of CODIS (author-codis)"
+        raise UserError("--pairs does not apply", found=request.pairs, expected=expected)
     for name in new.disjoint:
         store.project(name)
     made = make_items(request)

@@ -225,13 +225,17 @@ _WORD = re.compile(r"\w+")
 
 
 def with_similar(state: State, item: Item, given: Given) -> Item:
-    """Add the texts of similar items, if the task has parts of kind `similar`; else the same item."""
+    """Add the texts of similar items, if the task has such parts: first all about the same image."""
     parts = [part.name for part in state.project.task.shows if part.kind == "similar"]
     if not parts:
         return item
-    others = [text for number in state.items if number != item.number and (text := _written(state, number))]
+    of_image: list[str] = []
+    others: list[str] = []
+    for number, other in state.items.items():
+        if number != item.number and (text := _written(state, number)):
+            (of_image if item.cluster and other.cluster == item.cluster else others).append(text)
     own = " ".join((*_texts_of(item), *_filled(state, given)))
-    found = tuple(others[place] for place in most_similar(own, others)) or (NOTHING,)
+    found = (*of_image, *(others[place] for place in most_similar(own, others))) or (NOTHING,)
     return replace(item, texts={**item.texts, **dict.fromkeys(parts, found)})
 
 

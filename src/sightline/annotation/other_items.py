@@ -89,8 +89,9 @@ def _draft_texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def image_items(request: SourceRequest) -> MadeItems:
-    """Make an item of each image of a folder. Authors see the records that it holds already, to
-    correct them.
+    """Make an item of each image of a folder, or one for each pair that authors may write about it.
+
+    Authors see the records that the folder holds already, to correct them.
     """
     if len(request.sources) != 1 or not Path(request.sources[0]).is_dir():
         raise UserError(
@@ -110,8 +111,9 @@ def image_items(request: SourceRequest) -> MadeItems:
             images={"image": found},
             cluster=found[0].digest,
             proposal=known.get(path, {}),
-            hidden={"image": path},
+            hidden={"image": path, **({"pair": str(pair + 1)} if request.pairs > 1 else {})},
         )
+        for pair in range(request.pairs)
         for path in paths
         if (found := images.found([path]))
     ]
@@ -119,7 +121,7 @@ def image_items(request: SourceRequest) -> MadeItems:
 
 
 def caption_items(request: SourceRequest) -> MadeItems:
-    """Make an item of each image that has a caption, with all questions and contexts about it (CODIS 5.1)."""
+    """Make an item of each question about an image that has a caption, with its contexts (CODIS 5.1)."""
     if len(request.sources) != 2:
         found = ", ".join(request.sources)
         raise UserError(
@@ -128,12 +130,12 @@ def caption_items(request: SourceRequest) -> MadeItems:
     captions = read_captions(request.sources[1], True)
     asked = read_probes(replace(request, sources=request.sources[:1]))
     folder = request.folder("the images of the captions")
-    probes: dict[str, list[tuple[Sample, Probe]]] = defaultdict(list)
+    probes: dict[tuple[str, str], list[tuple[Sample, Probe]]] = defaultdict(list)
     for sample, probe in asked.probes:
         for ref in shown_images(sample, probe)[:1]:
-            probes[ref.path].append((sample, probe))
+            probes[ref.path, sample.id].append((sample, probe))
     images = FolderImages(folder)
-    images.add(probes)
+    images.add(dict.fromkeys(path for path, _ in probes))
     items = [
         Item(
             0,
@@ -145,9 +147,9 @@ def caption_items(request: SourceRequest) -> MadeItems:
             images={"image": images.found([path])},
             cluster=path,
             stratum=label_of(about[0][1].labels, request.by),
-            hidden={"image": name, "caption": captions[name]},
+            hidden={"image": name, "caption": captions[name], "sample": sample},
         )
-        for path, about in probes.items()
+        for (path, sample), about in probes.items()
         if (name := os.path.basename(path)) in captions
     ]
     if not items:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -163,22 +163,34 @@ def _reasons(request: RecordsRequest, item: int) -> str:
     return "; ".join(dict.fromkeys(value for value in values if isinstance(value, str) and value))
 
 
-# -- The captions that suffice to answer all questions (CODIS, section 5.1: Table 5)
+# -- Captions that humans write, and those that suffice to answer the questions (CODIS, section 5.1: Table 5)
 
 SUFFICIENT = "sufficient"
 
 
 def write_captions(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
-    """Write the sufficient captions as a file for `--set captions=FILE`."""
-    items = list(request.state.items.values())
-    decisions = [(item, request.decision(item)) for item in items]
-    captions = {
-        str(item.hidden["image"]): str(item.hidden["caption"])
-        for item, decision in decisions
-        if decision.value == SUFFICIENT
-    }
+    """Write captions as a file for `--set captions=FILE`.
+
+    A caption that suffices for some of the questions about its image has their ids as its names.
+    """
+    captions: dict[str, str] = {}
+    if request.state.project.task.items == "images":
+        for one in judgements(request.state, request.annotators):
+            captions.setdefault(str(one.item.hidden["image"]), str(one.entry.values["caption"]))
+        said = f"captions of {len(captions):,} of {len(request.state.items):,} images"
+    else:
+        by_image: dict[str, list[Item]] = defaultdict(list)
+        for item in request.state.items.values():
+            by_image[str(item.hidden["image"])].append(item)
+        questions = 0
+        for image, items in by_image.items():
+            kept = [item for item in items if request.decision(item).value == SUFFICIENT]
+            names = [image] if len(kept) == len(items) else [str(item.hidden["sample"]) for item in kept]
+            captions |= dict.fromkeys(names, str(items[0].hidden["caption"]))
+            questions += len(kept)
+        said = f"captions that suffice for {questions:,} of {len(request.state.items):,} questions"
     write_atomically(request.out / "captions.json", [indented_json(captions)])
-    yield request.out / "captions.json", f"{len(captions):,} of {len(items):,} captions"
+    yield request.out / "captions.json", said
 
 
 # -- The accepted questions of a review as II-Bench's data folder, beside the verified table (II-Bench

@@ -28,6 +28,7 @@ class SourceRequest(Struct, frozen=True):
         by: The label that is the stratum of an item; '' for none.
         count: How many items are sampled, as whole clusters where items have some; None as the task says.
         images: How many clusters, all items about one image, are sampled instead.
+        pairs: How many pairs authors of CODIS write about an image, at most.
     """
 
     task: Task
@@ -40,6 +41,7 @@ class SourceRequest(Struct, frozen=True):
     count: int | None = None
     images: int | None = None
     seed: int = 0
+    pairs: int = 1
 
     def folder(self, why: str) -> Path:
         """The data folder; a UserError says `why` it is needed if the user named none."""

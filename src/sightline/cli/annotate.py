@@ -71,6 +71,13 @@ def register_new(parser: argparse.ArgumentParser) -> None:
     add("--pick", choices=("all", "random", "stratified"), help="how to sample (default: random)")
     add("--by", default="", metavar="LABEL", help="label whose values are strata, such as category")
     add("--annotators", type=int, metavar="K", help="annotators per item (default: as the task says)")
+    add(
+        "--pairs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="author-codis: up to N pairs about an image (default: 1)",
+    )
     add("--several", action="store_true", help="an answer may have several errors (default: one)")
     add("--shared", type=int, metavar="N", help="N queries go to all K annotators, each other one to one")
     add("--gold", type=Path, metavar="FILE", help="verdicts.jsonl with known verdicts: gold items")
@@ -110,6 +117,7 @@ def execute_new(options: argparse.Namespace) -> int:
             count=options.items,
             images=options.images,
             seed=options.seed,
+            pairs=options.pairs,
         )
         new = NewProject(
             name=options.name,

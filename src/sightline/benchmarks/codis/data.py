@@ -49,7 +49,7 @@ class CodisRecord(Struct, frozen=True, omit_defaults=True):
 def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> list[Sample]:
     """Read the pairs of data.json. The `record` of a sample is the released record and the caption.
 
-    `captioned`: whether only pairs whose image has a caption are kept (section 5.1).
+    `captioned`: whether only pairs with a caption are kept, of their own or of their image (section 5.1).
     """
     folder = data_folder(folder, "codis", RECORDS)
     path = folder / RECORDS
@@ -59,7 +59,9 @@ def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> 
         raise UserError("has no records", file=path, expected="the released data.json")
     caption_of = read_captions(captions, captioned)
     if captioned:
-        _check_names(caption_of, captions, [record.image_id for record in records], path)
+        own = [record.id for record in records if record.id in caption_of]
+        names = [*(record.image_id for record in records), *own]
+        _check_names(caption_of, captions, names, path)
     return [
         Sample(
             id=record.id,
@@ -67,10 +69,10 @@ def read_samples(folder: Path | None, captioned: bool, captions: str | None) -> 
             images=(ImageRef(str(folder / "images" / record.image_id), str(folder)),),
             references=(record.answer.answer_1, record.answer.answer_2),
             labels={"category": record.category} | ({"scenario": record.scenario} if record.scenario else {}),
-            record=(record, caption_of.get(record.image_id, "")),
+            record=(record, caption_of.get(record.id, caption_of.get(record.image_id, ""))),
         )
         for record in records
-        if not captioned or record.image_id in caption_of
+        if not captioned or {record.id, record.image_id} & caption_of.keys()
     ]
 
 
