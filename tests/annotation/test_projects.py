@@ -312,6 +312,33 @@ def test_triplets_are_written_and_verified_by_others(codis: Path) -> None:
     assert (report["accepted"], report["rejected"]) == (triplets - 1, 1)
 
 
+def test_the_kinds_of_tasks_of_existing_instances_are_subsets_of_the_metrics(codis: Path) -> None:
+    """ConTextual G.1 and Figure 21: extractive and math; 155 of 506 instances are neither."""
+    annotate("author-contextual", "write", codis / "images", people=("anna",))
+    work("write")
+    data = export("write") / "data"
+    named = ("--name", "kinds", "--data", data, "--split", "val")
+    command("annotate", "new", "label-contextual", "contextual", *named)
+    command("annotate", "invite", "kinds", "ben")
+    kinds: dict[str, str] = {}
+
+    def by_turns(_: Annotator, item: Item, field: str) -> str:
+        assert item.texts["reference"]
+        kind = ("extractive", "math", "neither", "extractive")[len(kinds) % 4]
+        return kinds.setdefault(str(item.hidden["sample"]), kind)
+
+    assert work("kinds", by_turns) == len(kinds) > 3
+    table = export("kinds") / "tasks.csv"
+    rows = {row["image_url"]: row["task"] for row in csv.DictReader(table.open())}
+    assert rows == {name: kind for name, kind in kinds.items() if kind != "neither"}
+    asked = ("run", "contextual", "--model", "baseline/chance", "--data", data, "--split", "val")
+    command(*asked, "--set", f"labels={table}", "--out", "by-task", "--quiet")
+    metrics = json.loads(Path("by-task/metrics.json").read_text())["metrics"]
+    counts = {one["subset"]: one["n"] for one in metrics if one["metric"] == "accepted"}
+    for kind in ("extractive", "math"):
+        assert counts[f"task={kind}"] == list(rows.values()).count(kind)
+
+
 def test_errors_are_named_and_a_models_proposal_is_shown(codis: Path) -> None:
     run(codis, "", "a")
     wrong = [answer["key"] for answer in lines_of("a/answers.jsonl") if answer["verdict"] == "wrong"]

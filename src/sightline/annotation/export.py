@@ -28,6 +28,7 @@ from sightline.annotation.record_tables import (
     write_images,
     write_questions,
     write_table_lines,
+    write_tasks,
 )
 from sightline.annotation.records import RecordsRequest
 from sightline.annotation.sources import WITHOUT
@@ -54,6 +55,7 @@ WRITERS: dict[Records, Callable[[RecordsRequest], Written]] = {
     "codis": write_codis,
     "iibench": write_iibench,
     "contextual": write_contextual,
+    "tasks": write_tasks,
 }
 
 

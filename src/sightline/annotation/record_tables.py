@@ -105,6 +105,7 @@ def _failures(request: RecordsRequest, item: Item) -> Iterator[list[str]]:
 # -- Triplets in ConTextual's layout, of what authors wrote about images (ConTextual 2.3)
 
 CONTEXTUAL_FOLDER, SPLIT, TASKS = "data", "val", "tasks.csv"
+KINDS = ("extractive", "math")
 
 
 def write_contextual(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
@@ -124,6 +125,16 @@ def write_contextual(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
     if len(tasks) > 1:
         write_atomically(request.out / CONTEXTUAL_FOLDER / TASKS, [csv_bytes(tasks)])
         yield request.out / CONTEXTUAL_FOLDER / TASKS, "extractive or math, for --set labels=FILE"
+
+
+def write_tasks(request: RecordsRequest) -> Iterator[tuple[Path, str]]:
+    """Write the kinds of tasks of existing instances (ConTextual G.1); `neither` has no line."""
+    decided = [(item.hidden["sample"], request.decision(item).value) for item in request.state.items.values()]
+    counts = Counter(value or "undecided" for _, value in decided)
+    rows = [[str(name), value] for name, value in decided if value in KINDS]
+    write_atomically(request.out / TASKS, [csv_bytes([["image_url", "task"], *rows])])
+    said = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
+    yield request.out / TASKS, f"{said}; for --set labels=FILE"
 
 
 # -- The images that annotators keep (CODIS 3.4, II-Bench 3.2, ConTextual 2.3), and a table of all

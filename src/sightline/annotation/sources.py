@@ -135,6 +135,8 @@ def label_of(labels: Labels, name: str) -> str:
 
 def _item(request: SourceRequest, sample: Sample, probe: Probe, images: Mapping[str, Any]) -> Item:
     texts = {"context": (probe.context,) if probe.context else (), "options": probe.options}
+    if request.task.produces != "answers":  # who answers must not see them
+        texts["reference"] = probe.references
     cluster = sample.cluster or next((one.digest for one in images.get("image", ())), sample.id)
     return Item(
         0,

@@ -32,7 +32,9 @@ ItemKind = Literal[
 PartKind = Literal["image", "text", "options", "similar"]
 FieldKind = Literal["choice", "choices", "text", "pair"]
 Product = Literal["verdicts", "answers", "records", "judgements"]
-Records = Literal["", "images", "captions", "table-lines", "questions", "codis", "iibench", "contextual"]
+Records = Literal[
+    "", "images", "captions", "table-lines", "questions", "codis", "iibench", "contextual", "tasks"
+]
 """What is written of the judgements, if a task produces records; see `WRITERS` in export.py."""
 
 Ties = Literal["open", "adjudicate", "consensus"]
