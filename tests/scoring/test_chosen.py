@@ -907,6 +907,49 @@ def test_what_holds_for_two_options_states_neither(
     assert read_choice(response, options, question).position == position
 
 
+THINGS = ("a kite", "a drum", "a lamp", "a boot")
+BOATS = ("1 boat", "2 boats", "3 boats")
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "response", "position"),
+    [
+        ("", THINGS, "Answer: A. a kite or B. a drum.", None),
+        ("", THINGS, "정답은 A. a kite 또는 B. a drum입니다.", None),
+        ("", THINGS, "The path is A → B → C.", None),
+        ("", THINGS, "It is from 300 v. C. and has strings.", None),
+        ("", THINGS, "它兼具A和B的功能。", None),
+        ("", THINGS, "This looks like a drum. But it is not a drum.", None),
+        ("", THINGS, "A drum is shown. A kite would have a string.", 1),
+        ("", THINGS, "Answer\nThe image shows a drum.", 1),
+        ("", THINGS, "Answers\nA. a kite\nB. a drum\nC. a lamp\nD. a boot", None),
+        ("", THINGS, "<respuesta>B</respuesta>", 1),
+        ("", THINGS, "<答案>B</答案>", 1),
+        ("", THINGS, "图片中可以看到一个鼓，还有很多人在公园里散步。这是a drum，旁边似乎还有", None),
+        ("Welches Symbol heißt „nicht waschen“?", THINGS, "Es ist die Trommel, a drum.", 1),
+        ("「No」の場合の処理は？", ("終了", "再確認"), "「No」の矢印は「再確認」につながっています。", 1),
+        ("How many boats are there?", BOATS, "I see 2 swans near the shore.", None),
+        ("How many boats are there?", BOATS, "There are 2 small red boats.", 1),
+        ("What is the area?", ("6 cm²", "12 cm²"), "\\boxed{12}", 1),
+        ("What is the area?", ("6 cm²", "12 cm²", "12 m"), "\\boxed{12}", None),
+        ("Что делает женщина?", ("Готовит", "Читает"), "Рядом лежит готовый шарф.", None),
+        ("Quelle est la classe du logement ?", ("A", "B", "C", "D"), "Le logement est classé D.", 3),
+        ("Quelle saison ?", ("Printemps", "Été", "Automne"), "La photo a été prise en automne.", 2),
+        ("Are all the windows closed?", ("yes", "no"), "Not all of them: one is open.", 1),
+        ("Are all the windows closed?", ("yes", "no"), "Not all of the doors are closed.", None),
+        ("모든 창문이 닫혀 있습니까?", ("예", "아니요"), "비가 오는 것은 아닙니다.", None),
+        ("¿Lleva casco el niño?", ("sí", "no"), "Va en bici, es decir, sí lleva casco.", 0),
+        ("¿Lleva casco el niño?", ("sí", "no"), "Bueno, sí lleva gorra, pero casco no.", None),
+        ("Это круг?", ("да", "нет"), "И да, и нет: трудно решить.", None),
+        ("병원이 학교의 북쪽에 있습니까?", ("예", "아니요"), "병원은 아래쪽에 표시되어 있습니다.", None),
+    ],
+)
+def test_alternatives_paths_remarks_and_other_things_are_no_choice(
+    question: str, options: tuple[str, ...], response: str, position: int | None
+) -> None:
+    assert read_choice(response, options, question).position == position
+
+
 def test_of_a_calculation_only_the_result_is_stated() -> None:
     options = ["24 cm", "28 cm", "32 cm", "36 cm"]
     for response in (

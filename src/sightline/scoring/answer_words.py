@@ -166,7 +166,7 @@ def label_pattern(languages: Languages) -> re.Pattern[str]:
     wrong = rf"(?:(?<![{EDGE}])(?:wrong|incorrect|falsche|mauvaise|incorrecta|неверный|неправильный)\s+)?"
     return word_pattern(
         rf"(?:{wrong}(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
-        r"|(?m:^){nouns}[ \t]*\n+"  # a heading
+        r"|(?m:^){nouns}(?=[ \t]*\n)"  # a heading
         rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
         languages,
     )

@@ -247,15 +247,16 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
         for sentence in sentences_of(marked.text)
         for mention in mentions_of(sentence, marked.languages)
     ]
-    denied = {mention.position for mention, _ in held if mention.denied}
+    denied = {mention.position: marked.text.rindex(sentence) for mention, sentence in held if mention.denied}
     undecided = _is_undecided(marked, options, question)
     for rule, statements in _ranks(response, marked, options, question, held, negated=negated):
         if rule == "conclusion" and undecided:
             break
-        # 'It shows the drum, so A is out.'
-        left = [one for one in statements if rule != "conclusion" or one.position not in denied]
+        if rule == "conclusion":  # 'It shows the drum, so the drum is out.'
+            left = [one for one in statements if one.position not in denied]
+            statements = left or [one for one in statements if one.start > denied[one.position]]
         if statements:
-            return _the_one(left or statements, rule, marked, options)
+            return _the_one(statements, rule, marked, options)
     # What a response says is there is not what a negated question asks for.
     declined = is_refusal(response) and not any(is_refusal(options.texts[one.position]) for one, _ in held)
     if negated or declined or undecided:
@@ -545,7 +546,7 @@ def _closing(marked: Marked) -> list[_Statement]:
     found = re.search(
         rf"[^\n]*(?:[:：–—=→⇒]\s*[\"'“(\[«]*([{LETTER}-{LAST}])|[.。!！]\s+({LETTER_SIGN}))\W*$", marked.text
     )
-    if found is None or len(set(MENTION.findall(found[0][-3:]))) > 1:
+    if found is None or len(set(MENTION.findall(found[0][-3:]))) > 1 or len(_ARROW.findall(found[0])) > 1:
         return []
     if word_pattern("{tentative}", marked.languages).search(found[0]):
         return []  # 'Less likely: A.'

@@ -8,46 +8,53 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 from typing import NamedTuple
 
-from sightline.scoring.answer_words import EDGE, LETTER, Languages, word_pattern
+from sightline.scoring.answer_words import EDGE, LETTER, Languages, word_pattern, words_of
 from sightline.scoring.markup import plain_text
+from sightline.scoring.text import lexicon
 
 
 class _Series(NamedTuple):
-    """Labels in their order, and what stands before and behind one that is no part of a word."""
+    """Labels in their order, and the signs beside which one is a part of a word."""
 
     labels: Sequence[str]
-    before: str
-    behind: str
+    signs: str
+    language: str = ""
+    """The language whose words may stand beside a label without a blank: 答えはア, 选甲, 가입니다."""
 
 
-_BEFORE_KANA = (
-    r"(?<![\u3041-\u309f\u30a0-\u30ff\u3400-\u9fff])|(?<=[はがのとやもかりて肢え案号述文])|(?<=なく)"
-)
-_BEHIND_KANA = (
-    r"(?![\u3041-\u30ff\u3400-\u9fff])"
-    r"|(?=です|でしょ|だ|が|を|は|と|も|や|か|の|で(?:は|あ)|に(?:な|該|当))"
-)
-_BEHIND_HANGUL = (
-    r"(?=\s*[).:,/\]」』\"'*]|\s*$|번|\s?입니다|이다|[와과랑나]\s|\s*(?:이나|또는|혹은|및)\s"
-    r"|[가이]\s+(?:정답|맞|옳|답|가장|적절)|[를을]\s+(?:선택|고))"
-)
+_KANA_AND_HAN = r"\u3041-\u30ff\u3400-\u9fff"
 _SERIES = (
-    _Series("アイウエオカキクケコ", _BEFORE_KANA, _BEHIND_KANA),
-    _Series("イロハニホヘト", _BEFORE_KANA, _BEHIND_KANA),
-    _Series("가나다라마바사아", r"(?<![\uac00-\ud7af])", _BEHIND_HANGUL),
-    _Series("ㄱㄴㄷㄹㅁㅂㅅ", r"(?<![\u3131-\u318e\uac00-\ud7af])", r"(?![\u3131-\u318e])"),
-    _Series(
-        "甲乙丙丁戊己庚辛",
-        r"(?<![\u3400-\u9fff])|(?<=[选選是为為项項案和与與或])",
-        r"(?![\u3400-\u9fff])|(?=[项項是才正最更对對符和与與或还還不也都])",
-    ),
-    _Series(("I", "II", "III", "IV", "V", "VI", "VII", "VIII"), r"(?<![\w.'’-])", r"(?![\w'’-])"),
+    _Series("アイウエオカキクケコ", _KANA_AND_HAN, "ja"),
+    _Series("イロハニホヘト", _KANA_AND_HAN, "ja"),
+    _Series("가나다라마바사아", r"\uac00-\ud7af", "ko"),
+    _Series("ㄱㄴㄷㄹㅁㅂㅅ", r"\u3131-\u318e"),
+    _Series("甲乙丙丁戊己庚辛", _KANA_AND_HAN, "zh"),
+    _Series(("I", "II", "III", "IV", "V", "VI", "VII", "VIII"), r"\w'’-"),
 )
+
+
+def _found_in_text(series: _Series, labels: Iterable[str]) -> re.Pattern[str]:
+    """The pattern of labels that stand as such in a response."""
+    names = "|".join(sorted(labels, key=len, reverse=True))
+    before, behind = f"(?<![{series.signs}])", f"(?![{series.signs}])"
+    languages = (series.language,) if series.language else ()
+    if series.language == "ko":  # has blanks
+        behind = rf"{behind}(?=\s*(?:[^\w\s]|$))|(?=\s*(?:{{said}}|{{right}}|{{options}})|\s*{{either}}\s)"
+    elif series.language:
+        words = frozenset().union(*(words_of(name, languages) for name in _BEFORE))
+        before += "".join(f"|(?<={re.escape(word)})" for word in sorted(words))
+        behind += "|(?={said}|{right}|{options}|{either}|{carries}|{links}|{denied_after}|だ)"
+    # Labels keep their case: I is one, i is not.
+    return re.compile(word_pattern(rf"(?m:(?:{before})(?:{names})(?:{behind}))", languages).pattern)
+
+
+_BEFORE = lexicon("carries either links options nouns concludes choosing turns denied_before")
+"""The lists of words after which a label stands without a blank."""
 _CARRIED = r"\s*[(（\[]?\s*{}\s*[)）\].:：、．]\s*(?=\S)"
 _FIRST_CARRIED = re.compile(_CARRIED.format(r"[アイ가ㄱ甲Iiⅰ\u2160]"))
 """How a first option begins that may carry the first label of a series."""
@@ -106,11 +113,10 @@ def _carried(options: tuple[str, ...]) -> _Carried | None:
         letters = dict(zip(series.labels[: len(options)], ascii_uppercase, strict=False))
         signs = [re.compile(_CARRIED.format(label)) for label in letters]
         if len(signs) == len(options) and all(map(re.Pattern.match, signs, folded)):
-            names = "|".join(sorted(letters, key=len, reverse=True))
             bare = zip(signs, letters.values(), folded, strict=True)
             return _Carried(
                 letters,
-                re.compile(rf"(?m)(?:{series.before})(?:{names})(?:{series.behind})"),
+                _found_in_text(series, letters),
                 tuple(sign.sub(f"{letter}. ", text, count=1) for sign, letter, text in bare),
             )
     return None

@@ -325,8 +325,10 @@ def _unit(text: str, number: str) -> str:
     """The pattern of what may stand behind a number: its unit of one letter ('1.5 A'), no other noun."""
     if found := re.search(r"\d\s*([A-ZАВС])$", text):
         return rf"(?:\s*[{found[1]}{found[1].translate(_LOOK_ALIKE)}](?!\w))?"
-    noun = re.search(rf"{re.escape(number)}\s+([{EDGE}]{{3}})", text)
-    return rf"(?!\s+(?!{noun[1][0]})[{EDGE}]{{4}})" if noun else ""
+    if noun := re.search(rf"{re.escape(number)}\s+([{EDGE}]{{3}})", text):
+        its_own = rf"(?=\s+{noun[1][0]}|(?:\s+[{EDGE}]+){{1,3}}\s+{noun[1]})"
+        return rf"(?:(?!\s+[{EDGE}]{{4}})|{its_own})"
+    return ""
 
 
 _LOOK_ALIKE = str.maketrans("АВСABC", "ABCАВС")
@@ -455,7 +457,7 @@ def is_open(text: str) -> bool:
     if end.endswith(("?", "？")):
         return True
     if re.search(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]$", end):
-        return len(end) > 60 or re.search(r"[。.!！][^。.!！\n]*$", end[30:]) is not None
+        return len(end) > (30 if re.search(r"[。.!！][^\n]*$", end) else 60)
     return len(end) > 60 and (end[-1] in ",，、:：;；(—–-=+×·/" or re.search(rf"[{EDGE}]$", end) is not None)
 
 
@@ -674,7 +676,7 @@ def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
     # A turn ends the reach of a denial: 'not A but B'. So does a new clause: 'not red, it is B'.
     turns = word_pattern(r"[;:：]|{turns}(?!\s*(?:not\b|n't))|[,，–—-]\s*{restarts}", languages)
     reach = before[max((turn.end() for turn in turns.finditer(before)), default=0) :]
-    reach = QUOTED.sub("", word_pattern("{no_doubt}", languages).sub("", _INTERJECTION.sub("", reach)))
+    reach = word_pattern(r"{no_doubt}|[「『][^「『]*[」』]", languages).sub("", _INTERJECTION.sub("", reach))
     last = max(
         (denial.end() for denial in word_pattern("{denied_before}|{tentative}", languages).finditer(reach)),
         default=None,

@@ -271,9 +271,15 @@ def _not_every(question: str, sentences: Sequence[str], languages: Languages) ->
     """No where a sentence says 'not all' to a question about all."""
     if not word_pattern("{every}", languages).search(question):
         return None
-    not_every = word_pattern("{not_every}", languages)
-    found = next((one for one in sentences if not_every.search(re.sub("[「」“”]", "", one))), None)
-    return None if found is None else Said(False, quoted(found))
+    every, asked = word_pattern("{every}", languages), content_of(question)
+    not_every = word_pattern("(?:{not_every})([^,，;:、。.]*)", languages)
+    for sentence in sentences:
+        found = not_every.search(re.sub("[「」“”]", "", sentence))
+        # 'Not all of the doors' says nothing about all windows.
+        more = content_of(found[1]) - words_of("objects") if found else set()
+        if found and every.search(sentence) and all(any(alike(one, word) for word in asked) for one in more):
+            return Said(False, quoted(sentence))
+    return None
 
 
 def _stated(question: str, sentences: Sequence[str], asked: set[str], languages: Languages) -> Said | None:
@@ -287,8 +293,11 @@ def _stated(question: str, sentences: Sequence[str], asked: set[str], languages:
 def _emphasised(sentences: Sequence[str], asked: set[str], languages: Languages) -> Said | None:
     """Yes where a Spanish clause begins with it and goes on with words of the question: 'sí lleva casco'."""
     form = word_pattern(r"(?:^|[,;:]|{concludes})\s*sí\s+(?!mism)(?P<rest>.+)", languages)
-    found = [one for one in map(form.search, sentences) if one and shared_words(asked, one["rest"])]
-    return Said(True, quoted(found[0].string)) if "es" in languages and found else None
+    turns = word_pattern("{turns}|{denies}", languages)
+    for found in filter(None, map(form.search, sentences if "es" in languages else ())):
+        if shared_words(asked, found["rest"]) and not turns.search(found["rest"]):
+            return Said(True, quoted(found.string))
+    return None
 
 
 def _verdict(question: str, sentences: Sequence[str], languages: Languages) -> Said | None:
