@@ -18,6 +18,7 @@ from sightline.annotation.types import Annotator, Item
 from sightline.benchmarks.iibench.benchmark import ERRORS
 from sightline.cli.main import main
 from sightline.evaluation.folder import read_result
+from sightline.evaluation.reports import report_runs
 from sightline.formats.jsonl import read_verdicts
 from sightline.reporting.judges import ONE_ERROR, SEVERAL_ERRORS
 from sightline.store.store import Store
@@ -128,6 +129,41 @@ def test_humans_answer_as_models_do_and_the_same_answer_counts_without_context(c
     assert result.errors == 0
     without = lines_of(out / "anna/no-context.jsonl")
     assert len(without) == 2 * PAIRS
+
+
+def test_humans_have_an_agreement_with_themselves_over_the_wordings_of_a_question(codis: Path) -> None:
+    """Three groups of three wordings: anna answers alike, ben once otherwise, which leaves 1 of 3 pairs."""
+    images = sorted((codis / "images").iterdir())[:3]
+    lines = [
+        {
+            "group": image.stem,
+            "variant": variant,
+            "images": [f"images/{image.name}"],
+            "prompt": f"{variant}: what?",
+        }
+        for image in images
+        for variant in ("r1", "r2", "r3")
+    ]
+    (codis / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    task, data = f"groups:{codis}/mine.jsonl", ("--data", codis)
+    annotate("respond", "humans", task, *data, people=("anna", "ben"))
+
+    def answer(annotator: Annotator, item: Item, field: str) -> str:
+        is_other = annotator.name == "ben" and images[0].stem in str(item.hidden) and item.variant == "r3"
+        return "a dog" if is_other else "a cat"
+
+    work("humans", answer)
+    out = export("humans")
+    for name in ("anna", "ben"):
+        (file,) = (out / name).glob("*.jsonl")
+        score = ("score", task, file, *data, "--set", "embedder=none", "--model", f"human:{name}")
+        command(*score, "--quiet", "--out", name)
+    assert value("anna", "agree") == 100
+    assert value("ben", "agree") == pytest.approx(100 * 7 / 9)
+    average, best, worst, _ = report_runs(["anna", "ben"], "").humans
+    agree = next(one for one in average.metrics if (one.metric, one.subset) == ("agree", "all"))
+    assert agree.value == pytest.approx(100 * 16 / 18)
+    assert (best.model, worst.model) == ("Humans, best (anna)", "Humans, worst (ben)")
 
 
 def test_a_sample_that_humans_answered_is_scored_by_itself(codis: Path) -> None:

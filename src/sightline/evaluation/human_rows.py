@@ -81,13 +81,16 @@ def _rows(results: Sequence[Result], runs: Sequence[RunName], store: Store | Non
 
 
 def _chosen(results: Sequence[Result]) -> list[Result]:
-    """The results of the best and of the worst human, by the first leading metric that all have."""
+    """The results of the best and of the worst human, by the first (leading) metric that all have."""
     over_all = [{m.metric: m for m in one.metrics if m.subset == "all"} for one in results]
-    for name in leading_metrics(results[0].benchmark, [one.metrics for one in results]):
+    definitions = results[0].metric_definitions
+    leading = leading_metrics(results[0].benchmark, [one.metrics for one in results])
+    ordered = [name for name, one in definitions.items() if one.better != "neither"]
+    for name in dict.fromkeys((*leading, *ordered)):
         values = [found[name].value for found in over_all if name in found]
         known = [value for value in values if value is not None]
         if len(known) == len(results):
-            lower = results[0].metric_definitions[name].better == "lower"
+            lower = definitions[name].better == "lower"
             highest, lowest = known.index(max(known)), known.index(min(known))
             named = {"best": lowest if lower else highest, "worst": highest if lower else lowest}
             return [
