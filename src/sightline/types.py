@@ -690,6 +690,8 @@ class CorrectedValue(Struct, frozen=True, kw_only=True):
         human: The humans' value of the labelled clusters.
         sampled: The judge's value of the labelled clusters; None if nothing can be corrected.
         bias: The judge's value minus the humans', of the labelled clusters.
+        finite: The corrected value with the interval for these clusters alone: for what humans would say of
+            all of them. None if nothing can be corrected.
         weight: How much the judge counts in the corrected value, 0-1; None without one.
         narrowed: By how much the corrected interval is narrower than the humans', in percent; negative if it
             is wider.
@@ -707,6 +709,7 @@ class CorrectedValue(Struct, frozen=True, kw_only=True):
     corrected: MetricValue
     bias: MetricValue
     sampled: MetricValue | None = None
+    finite: MetricValue | None = None
     weight: float | None = None
     narrowed: float | None = None
     needed: int | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +203,46 @@ def test_a_judge_without_an_error_in_a_small_sample_is_not_taken_for_perfect() -
     (own,) = intervals(found.corrected, [(0, 1)])
     assert not isinstance(own, str)
     assert 0.12 < own.high - own.low < 0.35
+
+
+def of_sample(truth: Floats, read: Floats, chosen: Sequence[int]) -> Correction:
+    """Units of which humans labelled the chosen ones, each with the same probability."""
+    sample, ones = np.array(sorted(chosen)), np.ones(len(read))
+    probabilities = np.full(len(sample), len(sample) / len(read))
+    return correct(ClusterTerms(read, ones), ClusterTerms(truth[sample], ones[sample]), sample, probabilities)
+
+
+def test_the_variance_of_these_clusters_alone_is_that_over_all_samples_of_them() -> None:
+    """Every sample of 6 of 12 graded units: the design-based truth, of which no model is part."""
+    truth, read = drawn(3, 12, 12)
+    every = [of_sample(truth, read, chosen) for chosen in combinations(range(12), 6)]
+    values = np.array([one.finite.values[0] for one in every])
+    variances = np.array([one.finite.variances[0] for one in every])
+    assert values.mean() == pytest.approx(truth.mean(), abs=0.01)
+    assert 0.9 < variances.mean() / values.var() < 1.5
+    assert all(one.finite.variances[0] < one.corrected.variances[0] for one in every)
+
+
+def test_labels_of_all_clusters_leave_nothing_open_about_these() -> None:
+    truth, read = drawn(3, 12, 12)
+    found = of_sample(truth, read, range(12))
+    assert found.finite.values[0] == pytest.approx(truth.mean())
+    assert found.finite.variances[0] == 0 < found.corrected.variances[0]
+
+
+@pytest.mark.parametrize("labelled", [60, 200])
+def test_intervals_of_these_clusters_alone_hold_what_humans_would_say_of_all(labelled: int) -> None:
+    """353 pairs that stay as they are, right or wrong; the judge errs on one of eight."""
+    random = np.random.default_rng(11)
+    truth = (random.random(353) < 0.4).astype(np.float64)
+    read = np.where(random.random(353) < 1 / 8, 1 - truth, truth)
+    held = 0
+    for _ in range(600):
+        found = of_sample(truth, read, random.choice(353, labelled, replace=False).tolist())
+        (interval,) = intervals(found.finite, [(0.0, 1.0)], graded=False)
+        assert not isinstance(interval, str)
+        held += interval.low <= truth.mean() <= interval.high
+    assert 0.93 <= held / 600 <= 0.99
 
 
 def test_as_many_more_labels_as_promised_halve_the_interval() -> None:

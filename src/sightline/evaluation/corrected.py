@@ -220,12 +220,14 @@ def _with_values(found: CorrectedValue, metric: Metric, correction: Correction, 
 
     human = measured(found.human, correction.human)
     corrected = measured(found.corrected, correction.corrected)
+    finite = measured(found.corrected, correction.finite)
     sampled = replace(found.human, judge=found.judge)
     return replace(
         found,
         human=human,
         sampled=measured(sampled, correction.sampled),
         corrected=corrected,
+        finite=finite,
         bias=measured(found.bias, correction.bias, difference=True),
         weight=correction.weight,
         narrowed=_narrowed(human, corrected),
@@ -281,9 +283,11 @@ class ClusterTerms(NamedTuple):
 class Correction(Struct, frozen=True):
     """The humans' value and the corrected value of a metric, and the bias of the judge.
 
-    Each of `human`, `sampled`, `corrected` and `bias` holds one value. Its clusters are those of the sample.
+    Each of the estimates holds one value. Its clusters are those of the sample.
 
     Attributes:
+        finite: The corrected value as that of all clusters here, and not of the clusters that they stand for:
+            its variance is that of the choice of the sample alone, 0 if humans labelled all.
         weight: How much the judge counts, 0-1: the mean of the weights of the labelled clusters.
         shrinking: The part of the variance of the corrected value that falls with the number of labelled
             clusters. The other part is that of the judge's value.
@@ -292,6 +296,7 @@ class Correction(Struct, frozen=True):
     human: Estimates
     sampled: Estimates
     corrected: Estimates
+    finite: Estimates
     bias: Estimates
     weight: float
     shrinking: float
@@ -331,10 +336,14 @@ def correct(
     influences[sample] = rest + own_weights * of_all[sample]
     allowance = weight**2 * unseen
     difference = of_sample - own
+    # The probabilities, of which a factor is open: together the sample stands for all clusters.
+    left_out = np.maximum(0, 1 - inclusion * (weights.sum() / len(judged.sums)))
+    chosen = float(left_out @ rest**2) + allowance * float(left_out.mean())
     return Correction(
         human=by_human,
         sampled=ratio_estimates((weights * sampled.sums)[None], (weights * sampled.counts)[None]),
         corrected=_estimate(value + moved, float(influences @ influences) + allowance, by_human),
+        finite=_estimate(value + moved, chosen, by_human),
         bias=_estimate(sample_value - value, float(difference @ difference) + unseen, by_human),
         weight=weight,
         shrinking=float(rest @ rest) + allowance,

@@ -430,6 +430,10 @@ CORRECTED = (
     "corrected: the humans' value plus what the judge knows of the other clusters (prediction-powered"
     " inference, PPI++). It holds if the labelled clusters are a random sample"
 )
+FINITE = (
+    "of these alone: the corrected value as what humans would say of exactly these clusters; its interval"
+    " covers the choice of the labelled ones only, that of corrected also the choice of all clusters"
+)
 SAMPLED = "on labelled: the judge's value of the clusters that humans labelled, as the humans' value"
 BIAS = "bias: the judge's value minus the humans', on the labelled clusters"
 WEIGHT = (
@@ -456,6 +460,10 @@ def corrected_tables(result: Result) -> list[ReportTable]:
         (Column("value", "on labelled\n95 %", "sampled"), lambda one: value_cell(one.sampled) or Value(None)),
         (Column("value", "humans\n95 %", "human"), lambda one: value_cell(one.human)),
         (Column("value", "corrected\n95 %", "corrected"), lambda one: value_cell(one.corrected)),
+        (
+            Column("value", "of these alone\n95 %", "finite", aside=True),
+            lambda one: value_cell(one.finite) or Value(None),
+        ),
         (Column("value", "bias\n95 %", "bias"), lambda one: value_cell(one.bias)),
         (Column("value", "weight", "weight", aside=True), lambda one: Value(one.weight, unit="number")),
         (Column("value", "narrowed\n%", "narrowed", aside=True), lambda one: Value(one.narrowed)),
@@ -466,7 +474,7 @@ def corrected_tables(result: Result) -> list[ReportTable]:
             lambda one: "-" if one.needed is None else one.needed,
         ),
     ]
-    notes, legend = _corrected_notes(result), [SAMPLED, CORRECTED, BIAS, WEIGHT, NARROWED, NEEDED]
+    notes, legend = _corrected_notes(result), [SAMPLED, CORRECTED, FINITE, BIAS, WEIGHT, NARROWED, NEEDED]
     return [build_table("Corrected by humans", fields, values, notes, legend)]
 
 
