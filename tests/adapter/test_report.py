@@ -136,7 +136,11 @@ def test_runs_that_cannot_be_compared_give_exit_status_2(
 
 def test_the_report_finds_the_runs_and_shows_the_cost(runs: Runs, capsys: Capture) -> None:
     words = ["adapter", "report", *runs.adapters, "--by", "wording", *runs.store]
-    effects, costs = _json(words, capsys)
+    effects, votes, costs = _json(words, capsys)
+    first = {(row["metric"], row["subset"]): row["without value"] for row in effects["rows"]}
+    assert {(row["metric"], row["subset"]) for row in votes["rows"]} >= {("acc", "all")}
+    for row in votes["rows"]:
+        assert row["without value"] == pytest.approx(first[row["metric"], row["subset"]])
     (table, *_) = _json(["compare", "1", "2,3", "--by", "wording", *BOTH, *runs.store], capsys)
     wanted = _differences(table)
     found = _differences(effects)

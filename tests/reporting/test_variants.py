@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sightline.cli.main import main
+from sightline.evaluation.folder import read_judged_run
+from sightline.metrics.variants import majority_vote
 
 pandas = pytest.importorskip("pandas", reason="the counts come from pandas, of the extra `table`")
 
@@ -107,3 +110,20 @@ def test_variant_is_a_label_of_every_metric_on_request(
     assert ("acc", "variant=a") not in {
         (one["metric"], one["subset"]) for one in printed(capsys, scored)["metrics"]
     }
+
+
+def test_a_vote_makes_each_answer_the_most_frequent_one_of_its_group(scored: Path) -> None:
+    groups = read_judged_run(scored).groups.values()
+    voted = [majority_vote(group) for group in groups]
+    for before, after in zip(groups, voted, strict=True):
+        most = Counter(ANSWERS[before.id]).most_common(1)[0][0]
+        assert {outcome.response for outcome in after} == {most}
+        assert {outcome.right for outcome in after} == {most == "bus"}
+        assert [outcome.variant for outcome in after] == [outcome.variant for outcome in before]
+
+
+def test_a_vote_is_not_taken_where_the_variants_have_different_answers(scored: Path) -> None:
+    group = next(iter(read_judged_run(scored).groups.values()))
+    first, *rest = group.outcomes
+    apart = replace(group, outcomes=(replace(first, references=("car",)), *rest))
+    assert majority_vote(apart) == apart

@@ -326,7 +326,7 @@ def execute_report(options: argparse.Namespace) -> int:
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.cli.printing import print_tables
     from sightline.evaluation.adapter_report import compare_adapter_runs
-    from sightline.reporting.adapter import SHOWN, adapted_table, cost_table, run_notes
+    from sightline.reporting.adapter import SHOWN, adapted_table, cost_table, run_notes, voted_tables
     from sightline.reporting.comparison import check_label
     from sightline.store.store import Store
 
@@ -348,7 +348,11 @@ def execute_report(options: argparse.Namespace) -> int:
             )
     check_label(options.by, comparisons)
     metrics = options.metric or [name for name in SHOWN if name in known] or sorted(known)
-    tables = [adapted_table(comparisons, metrics, options.by, run_notes(compared)), cost_table(costs)]
+    tables = [
+        adapted_table(comparisons, metrics, options.by, run_notes(compared)),
+        *voted_tables([one.voted for one in compared], options.by),
+        cost_table(costs),
+    ]
     print_tables(tables[:1] if options.format == "csv" else tables, options.format)
     return 0
 

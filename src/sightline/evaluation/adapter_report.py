@@ -12,6 +12,7 @@ from sightline.evaluation.compare import compare, judged_run
 from sightline.evaluation.folder import JudgedRun, StoredGroups
 from sightline.evaluation.plan import PROBES_PER_LOOKUP, read_stored_probes
 from sightline.evaluation.runs import StoredRun, read_stored_run, readable_runs
+from sightline.metrics.variants import majority_vote
 from sightline.models.local.load import is_refusal
 from sightline.reporting.adapter import AdapterComparison, AdapterRuns
 from sightline.store.store import Store
@@ -85,7 +86,17 @@ def compare_adapter_runs(store: Store, runs: AdapterRuns) -> AdapterComparison:
         reduced[number] = replace(judged[number], groups=groups) if requests else judged[number]
         refused, touched = refused + requests, touched + of_groups
     comparison = compare([(judged[base], reduced[other]) for base, other in runs.runs])
-    return AdapterComparison(runs, comparison, refused, touched)
+    bases = dict.fromkeys(base for base, _ in runs.runs)
+    voted = compare([(judged[number], _voted(judged[number])) for number in bases])
+    return AdapterComparison(runs, comparison, refused, touched, voted)
+
+
+def _voted(run: JudgedRun) -> JudgedRun:
+    """A run whose answers are the majority vote of each group."""
+    groups = StoredGroups()
+    for group in run.groups.values():
+        groups.add(majority_vote(group))
+    return replace(run, name=f"{run.name}, voted", groups=groups)
 
 
 def mean_latency(store: Store, runs: Iterable[int]) -> float | None:

@@ -108,3 +108,32 @@ def frequent_answers(groups: Iterable[Group], most: int, label: str | None = Non
         for value in sorted(given)
         for text, n in sorted(given[value].items(), key=lambda one: (-one[1], one[0]))[:most]
     ]
+
+
+def majority_vote(group: Group) -> Group:
+    """The group whose answers are all its most frequent one, of equally frequent ones the first.
+
+    It needs no training. A group of one answer, or whose answers have different references, stays as it is.
+    """
+    answered = [(o, text) for o, text in zip(group, normalised_answers(group), strict=True) if o.answered]
+    if len(answered) < 2 or len({outcome.references for outcome in group}) > 1:
+        return group
+    text = Counter(text for _, text in answered).most_common(1)[0][0]
+    voted = next(outcome for outcome, said in answered if said == text)
+    taken = {name: getattr(voted, name) for name in _OF_ANSWER}
+    outcomes = tuple(replace(outcome, **taken) for outcome in group)
+    return replace(group, outcomes=outcomes, judgements=(), partners={})
+
+
+_OF_ANSWER = (
+    "key",
+    "response",
+    "status",
+    "finish_reason",
+    "verdict",
+    "extracted",
+    "judge",
+    "scores",
+    "error",
+)
+"""The fields of an outcome that come from its answer."""

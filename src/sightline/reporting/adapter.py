@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.benchmarks.released import papers, published
 from sightline.metrics.significance import Comparison
@@ -79,10 +80,43 @@ def adapted_table(
     return build_table("with and without the adapter", fields, lines, notes)
 
 
+VOTED = ("acc", "s_gt")
+"""The metrics that a vote leaves open: con, s_c and agree are 100 by construction."""
+
+
+def voted_tables(comparisons: Sequence[Comparison], by: str | None) -> list[ReportTable]:
+    """The table of a consistent answer that needs no training: the most frequent one of each group."""
+    made = adapted_table(comparisons, VOTED, by)
+    kept = [place for place, column in enumerate(made.columns) if column.key in _VOTED_COLUMNS]
+    notes = (
+        "voted: each answer is the most frequent one of its group, of equally frequent ones the first; con,"
+        " s_c and agree are then 100, whatever the answers are",
+        NOTE.replace("the second run minus the first", "voted minus without"),
+    )
+    table = ReportTable(
+        "majority vote over the variants, without the adapter",
+        tuple(replace(made.columns[place], head=_VOTED_COLUMNS[made.columns[place].key]) for place in kept),
+        tuple(tuple(row[place] for place in kept) for row in made.rows),
+        notes,
+    )
+    return [table] if table.rows else []
+
+
+_VOTED_COLUMNS = {
+    "task": "",
+    "metric": "metric",
+    "subset": "subset",
+    "without": "without\n95 %",
+    "with": "voted\n95 %",
+    "difference": "difference\n95 %",
+    "groups": "groups",
+}
+
+
 def run_notes(compared: Sequence[AdapterComparison]) -> list[str]:
     """Say which runs are compared, what they do not share, and what is left out."""
     notes = []
-    for runs, comparison, refused, groups in compared:
+    for runs, comparison, refused, groups, _ in compared:
         pairs = ", ".join(f"{adapted} with and {without} without" for without, adapted in runs.runs)
         notes.append(f"{runs.task}: runs {pairs}")
         if runs.unmatched:
@@ -158,10 +192,12 @@ class AdapterComparison(NamedTuple):
     """The comparison of pairs of runs, and what it leaves out on both sides.
 
     `refused` counts the requests that a run with an adapter refused because of a training image, and
-    `groups` the groups of these requests.
+    `groups` the groups of these requests. `voted` compares the runs without the adapter with the majority
+    vote over the answers of each group.
     """
 
     runs: AdapterRuns
     comparison: Comparison
     refused: int
     groups: int
+    voted: Comparison
