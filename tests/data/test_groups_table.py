@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+import sightline
 from sightline.cli.main import main
 from sightline.data.groups_table import Columns, make_groups
 from sightline.errors import UserError
@@ -178,3 +179,30 @@ def test_a_column_that_does_not_exist_and_a_table_without_a_usable_row_leave_no_
     with pytest.raises(UserError, match="line 2: no group"):
         make_groups(table, Columns("scene", "question"), tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table.csv"]
+
+
+def test_the_prompt_shows_options_that_the_table_keeps_in_columns(tmp_path: Path) -> None:
+    """A model that never sees the options cannot choose one; yes and no need not be shown."""
+    table = tmp_path / "table.csv"
+    table.write_text("id,ask,A,B,right\n1,Which colour?,red,blue,A\n2,Red or blue?,red,blue,B\n")
+    columns = Columns("id", "ask", options=("A", "B"), references=("right",))
+    listed, shown = read_groups(Path(make_groups(table, columns, tmp_path / "out").file))
+    assert (listed.prompt, listed.question) == ("Which colour?\n(A) red\n(B) blue", "Which colour?")
+    assert (shown.prompt, shown.question) == ("Red or blue?", "")
+
+
+def test_a_run_says_how_many_prompts_do_not_show_their_options(tmp_path: Path) -> None:
+    hidden = {
+        "group": "1",
+        "variant": "a",
+        "prompt": "Which?",
+        "options": ["red", "blue"],
+        "references": ["A"],
+    }
+    lines = [hidden, {**hidden, "variant": "b", "prompt": "red or BLUE?"}]
+    lines.append({**hidden, "variant": "c", "prompt": "Red?", "options": ["yes", "no"]})
+    file = tmp_path / "mine.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    run = sightline.run(f"groups:{file}", model="baseline/chance", store=str(tmp_path / "s.db"))
+    (note,) = [note for note in run.result.notes if "options" in note]
+    assert note == "1 of 3 prompts do not show their options, so the model does not see them"

@@ -127,3 +127,16 @@ def test_a_vote_is_not_taken_where_the_variants_have_different_answers(scored: P
     first, *rest = group.outcomes
     apart = replace(group, outcomes=(replace(first, references=("car",)), *rest))
     assert majority_vote(apart) == apart
+
+
+def test_a_text_that_chooses_no_option_is_no_empty_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = {"group": "g", "options": ["red", "blue"], "references": ["A"]}
+    given = {"a": "A", "b": "a bench", "c": ""}
+    file, out = tmp_path / "answers.jsonl", tmp_path / "out"
+    lines = [{**shared, "variant": variant, "response": response} for variant, response in given.items()]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["score", "groups", str(file), "--out", str(out), "--quiet"]) == 0
+    (table,) = printed(capsys, out, "--answers", 9)
+    assert {row["answer"]: row["n"] for row in table["rows"]} == {"red": 1, "(no option)": 1, "(empty)": 1}

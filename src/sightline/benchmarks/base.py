@@ -20,6 +20,7 @@ from sightline.types import (
     Group,
     ImageRef,
     Metric,
+    MetricValue,
     Outcome,
     Probe,
     Range,
@@ -285,6 +286,10 @@ class Benchmark(ABC):
 
     def sampling_notes(self, options: Mapping[str, Any], sampling: Mapping[str, Any]) -> list[str]:
         """Write notes on effective sampling options that do not suit the benchmark; by default none."""
+        return []
+
+    def value_notes(self, values: Mapping[str, MetricValue], options: Mapping[str, Any]) -> list[str]:
+        """Write notes on values over all (by metric) that change how others are read; by default none."""
         return []
 
     def left_out_notes(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> list[str]:

@@ -63,10 +63,10 @@ from sightline.models.batches import BatchEndpoint
 from sightline.models.registry import ModelOptions
 from sightline.plugins import wrong_return
 from sightline.replicas.fleet import check_place, resolve_on
-from sightline.scoring.letters import right_positions
+from sightline.scoring.letters import are_shown, right_positions
 from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer, by_question
 from sightline.store.store import Store
-from sightline.types import CAPTIONED, ImageRef, Origin, Probe, Repeated, Sample, Verdict
+from sightline.types import CAPTIONED, ImageRef, Origin, Probe, Repeated, Sample, Text, Verdict
 
 if TYPE_CHECKING:
     from sightline.evaluation.image_texts import ImageReplacement
@@ -445,10 +445,12 @@ def survey_samples(task: PreparedTask, check: Check | None, *, own_answers: bool
     if not task.samples.read_all(surveyor.add):
         raise UserError(f"the {task.split} split of {benchmark.name} contains no samples", file=task.folder)
     names = (sample.id for sample in task.samples)
+    found = surveyor.found()
     return replace(
-        surveyor.found(),
+        found,
         is_foreign=bool(foreign_samples(benchmark, names, task.folder, task.split, options)),
         left_out=(
+            *found.left_out,
             *benchmark.left_out_notes(task.folder, task.split, options),
             *(() if own_answers else benchmark.unread_answers_notes(task.folder, options)),
         ),
@@ -466,7 +468,7 @@ class Surveyor:
         self._data = SetDigest()
         self._ids = hashlib.sha256()
         self._samples = 0
-        self._probes = 0
+        self._probes = self._hidden = 0
         self._folders: set[str] = set()
 
     def add(self, sample: Sample) -> None:
@@ -484,6 +486,7 @@ class Surveyor:
                 if self._check is not None:
                     self._check(probe)
                     self._probes += 1
+                    self._hidden += _hides_options(probe)
         self._samples += 1
 
     def found(self) -> Survey:
@@ -495,7 +498,16 @@ class Surveyor:
             samples=self._samples,
             probes=self._probes,
             folders=tuple(sorted(self._folders)),
+            left_out=(HIDDEN_OPTIONS.format(self._hidden, self._probes),) if self._hidden else (),
         )
+
+
+HIDDEN_OPTIONS = "{:,} of {:,} prompts do not show their options, so the model does not see them"
+
+
+def _hides_options(probe: Probe) -> bool:
+    parts = [part.text for message in probe.messages for part in message.parts if isinstance(part, Text)]
+    return bool(probe.options) and not are_shown(probe.options, "\n".join(parts))
 
 
 # -- The plan of a prepared evaluation

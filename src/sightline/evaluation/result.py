@@ -347,7 +347,12 @@ def aggregate(
     notes += retry_notes(totals.summary.counts, description) if collected.retries else []
     notes += collected.tag_notes()
     notes += long_response_notes(totals.summary) if measures.similarity is not None else []
-    notes += description.notes
+    over_all = {value.metric: value for value in tallied if value.subset == "all"}
+    notes = [
+        *panel.benchmark.value_notes(over_all, description.benchmark_options),
+        *notes,
+        *description.notes,
+    ]
     result = replace(
         _result(
             description,

@@ -427,8 +427,8 @@ def match(
             f"{len(absent)} of {len(expected) * len(draws)} answers are missing: "
             + some_of([_named(*probe, draws) for probe in absent], LISTED),
             file=file,
-            expected="an answer for every probe; --only-answered, which leaves the others out; "
-            "or --allow-missing, which counts the missing as wrong",
+            expected="an answer for every probe; --only-answered leaves out groups without any; "
+            "--allow-missing counts the missing as wrong",
         )
     return matched
 

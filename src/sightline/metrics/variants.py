@@ -79,6 +79,10 @@ OF_PAIRS = (
 """The metrics of two variants: subsets of the label PAIR."""
 
 
+NO_OPTION = "(no option)"
+"""An answer with text that chooses none of the options."""
+
+
 class AnswerCount(NamedTuple):
     """A normalised answer under one value of a label: how often it was given, and how often it is right."""
 
@@ -90,7 +94,7 @@ class AnswerCount(NamedTuple):
 
 
 def frequent_answers(groups: Iterable[Group], most: int, label: str | None = None) -> list[AnswerCount]:
-    """The most frequent answers, at most `most` for each value of a label; an empty answer is ''.
+    """The most frequent answers, at most `most` for each value of a label; `NO_OPTION` or '' for none.
 
     Answers count as exact comparison reads them: the extracted part, without case, articles and punctuation;
     of a question with options, the chosen option.
@@ -100,6 +104,7 @@ def frequent_answers(groups: Iterable[Group], most: int, label: str | None = Non
     for group in groups:
         for outcome, text in zip(group, normalised_answers(group), strict=True):
             if outcome.answered:
+                text = text or (NO_OPTION if outcome.options and outcome.response.strip() else "")
                 for value in each_value(outcome.labels.get(label, ())) if label else ("",):
                     given[value][text] += 1
                     right[value][text] += outcome.right

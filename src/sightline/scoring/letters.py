@@ -9,6 +9,16 @@ from sightline.scoring.text import in_one_spelling
 from sightline.types import LETTERS
 
 
+def are_shown(options: Sequence[str], prompt: str) -> bool:
+    """Whether a prompt shows its options; yes and no need not be shown."""
+    shown = prompt.casefold()
+    if all(option.strip().casefold() in shown for option in options):
+        return True
+    from sightline.scoring.mentions import Options  # compiles for as long as a small run takes
+
+    return len(Options(options).sides) == len(options)
+
+
 def right_positions(references: Iterable[str], options: Sequence[str]) -> frozenset[int]:
     """The positions of the right options, from 0.
 

@@ -38,7 +38,7 @@ from sightline.scoring.letters import carry_letter
 from sightline.scoring.options import extract_released, read_option
 from sightline.scoring.scorer import RuleScorer, Scorer
 from sightline.text import fill, load
-from sightline.types import LETTERS, Group, ImageRef, Metric, Outcome, Probe, Sample, Term, user
+from sightline.types import LETTERS, Group, ImageRef, Metric, MetricValue, Outcome, Probe, Sample, Term, user
 
 # -- II-Bench's data set: repository, pinned revision, digests, licence, citation
 
@@ -190,6 +190,17 @@ class IIBench(Benchmark):
         released = extract_released(outcome.response, outcome.options)
         strict = chosen_letter(outcome.response, outcome.options, outcome.question)
         return {"extractions_differ": 1.0} if released != strict else {}
+
+    def value_notes(self, values: Mapping[str, MetricValue], options: Mapping[str, Any]) -> list[str]:
+        """The released extraction is the paper's, and guesses where a response says more than a letter."""
+        differ = values.get(EXTRACTIONS_DIFFER.name)
+        if options["extraction"] != "released" or differ is None or not differ.value:
+            return []
+        return [
+            f"the released extraction takes letters wherever they stand; for {differ.value:.1f} % of the "
+            "responses the strict one, which takes what they state, reads something else "
+            "(--set extraction=strict)"
+        ]
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """Sections 4.1 and Appendix E; `image_gain` is the drop in Table 6."""
