@@ -78,6 +78,18 @@ def test_an_adapter_is_another_model_and_no_other_question() -> None:
     assert rows == [("a", "adapter=x", 30.0, ""), ("a", "", 20.0, "")]
 
 
+def test_the_size_to_which_a_model_brings_images_is_its_own_and_no_other_question() -> None:
+    local = run(2, "a", 30.0, {"image_processor": {"size": 64}})
+    rows = measured(build_leaderboard([run(1, "baseline/chance", 20.0), local], ALL))
+    assert [(name, why) for name, _, _, why in rows] == [("a", ""), ("baseline/chance", "")]
+
+
+def test_a_run_without_a_value_is_no_norm_for_those_with_one() -> None:
+    unscored = run(2, "b", None, samples=1399)
+    table = build_leaderboard([run(1, "a", 20.0), unscored], ALL)
+    assert measured(table)[0] == ("a", "", 20.0, "")
+
+
 def test_a_value_of_other_samples_data_judges_or_with_missing_answers_says_why() -> None:
     usual = [run(1, "a", 1.0), run(2, "b", 2.0)]
     for changed, words in (

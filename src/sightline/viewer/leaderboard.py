@@ -174,8 +174,8 @@ def _own_options(run: RunSummary) -> dict[str, Any]:
 
 
 def _asked_with(one: _Counted) -> str:
-    """Its own options without the arguments of the model, which make another model and no other question."""
-    of_model = one.result.options.get("model_arg") or {}
+    """Its own options without those of the model, which make another model and no other question."""
+    of_model = {"image_processor", *(one.result.options.get("model_arg") or {})}
     return options_text({k: v for k, v in _own_options(one.summary).items() if k not in of_model})
 
 
@@ -190,7 +190,7 @@ def _bounds(value: MetricValue | None) -> list[float | None]:
 
 
 def _norm(counted: Sequence[_Counted]) -> _Counted:
-    """The run that the others are compared with: whole, over the most samples, with default options.
+    """The run that the others are compared with: with a value, whole, with most samples and default options.
 
     Of several, the latest with the judge and the data that most of them have.
     """
@@ -198,10 +198,18 @@ def _norm(counted: Sequence[_Counted]) -> _Counted:
     def conditions(one: _Counted) -> tuple[str, str]:
         return one.result.judge, one.result.data_digest
 
-    def rank(one: _Counted) -> tuple[bool, bool, bool, int, bool]:
+    def rank(one: _Counted) -> tuple[bool, bool, bool, bool, int, bool]:
+        has_value = one.value is not None and one.value.value is not None
         is_theirs = not any(one.result.options.get(option) for option in NOT_THEIRS)
         is_whole = one.summary.line.is_complete and not {"limit", "ids"} & one.summary.line.options.keys()
-        return is_theirs, is_whole, _is_answered(one.result), one.result.samples, not _asked_with(one)
+        return (
+            has_value,
+            is_theirs,
+            is_whole,
+            _is_answered(one.result),
+            one.result.samples,
+            not _asked_with(one),
+        )
 
     best = max(map(rank, counted))
     found = [one for one in counted if rank(one) == best]
