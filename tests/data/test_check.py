@@ -156,7 +156,7 @@ def test_a_groups_file_is_checked_line_by_line(tmp_path: Path, capsys: pytest.Ca
     ]
     file = tmp_path / "mine.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    found = check_data(groups_release(file), tmp_path)
+    found = check_data(*groups_release(file))
     (split,) = found.splits
     assert not found.sound
     assert [(fault.image, fault.samples) for fault in split.missing] == [("gone.png", ("b, 1",))]
@@ -168,7 +168,7 @@ def test_a_groups_file_is_checked_line_by_line(tmp_path: Path, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert "2 groups, by their number of lines: 1 (1), 2 (1)" in out
     assert "no consistency, which compares the lines of a group: 1 group of one line" in out
-    described = describe_data(groups_release(file), tmp_path)
+    described = describe_data(*groups_release(file))
     shares = described.labels["kind"]["l"], described.labels["variant"]["1"]
     assert [(one.samples, one.images, one.percent) for one in shares] == [(1, 1, 25.0), (2, 3, 75.0)]
     assert (described.images, described.unreadable_images) == (3, 1)

@@ -10,7 +10,7 @@ import pytest
 
 from sightline.cli.main import main
 from sightline.data.describe import DataDescription, describe_data
-from sightline.data.pull import releases
+from sightline.data.pull import groups_release, releases
 from sightline.errors import UserError
 
 Capture = pytest.CaptureFixture[str]
@@ -98,6 +98,36 @@ def test_one_split_can_be_described_alone(shared: Path) -> None:
     assert (found.samples, found.splits) == (100, {"val": 100})
     counted = {value: share.samples for value, share in found.labels["category"].items()}
     assert sorted(counted.values()) == [10] * 7 + [30]  # Appendix C
+
+
+def test_the_tasks_of_a_folder_are_its_splits_and_the_masks_of_the_authors_are_counted(
+    shared: Path, tmp_path: Path
+) -> None:
+    """The authors have 1,501 groups, one more than Table 1; their masks are those of Table 11."""
+    masks = json.loads((shared / "data/mmr3/author_labels/types.json").read_text())
+    lines = {
+        "context": [
+            {"group": key[:-2], "variant": f"m{key[-1]}", "prompt": "?", "labels": {"colour": mask["colors"]}}
+            for key, mask in masks.items()
+        ],
+        "restyling": [{"group": "g", "variant": "candy", "prompt": "Where?"}],
+    }
+    for task, own in lines.items():
+        (tmp_path / task).mkdir()
+        file = tmp_path / task / "groups.jsonl"
+        file.write_text("".join(json.dumps(line) + "\n" for line in own))
+    found = describe_data(*groups_release(tmp_path))
+    assert found.groups == {"context": 1501, "restyling": 1}
+    assert found.splits == {"context": 4503, "restyling": 1}
+    printed = {"blue": 821, "red": 746, "green": 735, "yellow": 744, "white": 697, "black": 757}
+    counted = {value: share.samples for value, share in found.labels["colour"].items()}
+    assert {value: n - printed[value] for value, n in counted.items() if n != printed[value]} == {
+        "blue": 1,
+        "red": 1,
+        "green": 1,
+    }
+    (alone,) = describe_data(*groups_release(tmp_path), "restyling").groups
+    assert alone == "restyling"
 
 
 def test_text_and_json_are_printed(shared: Path, tmp_path: Path, capsys: Capture) -> None:

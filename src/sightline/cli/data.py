@@ -264,6 +264,7 @@ DESCRIBE_EXAMPLE = """examples:
   sightline data describe iibench --data data/iibench    labels, lengths (Table 1 of its paper)
   sightline data describe contextual --data data/contextual --split val --json
   sightline data describe groups:mine.jsonl
+  sightline data describe groups:data/mmr3               its tasks (Table 1 of MM-R3), masks and styles
 """
 
 MOST_VALUES = 30
@@ -306,7 +307,9 @@ def _labels(found: DataDescription) -> ReportTable:
         for value, share in values.items()
     )
     splits = ", ".join(f"{name} {samples:,}" for name, samples in found.splits.items())
+    groups = ", ".join(f"{name} {number:,}" for name, number in found.groups.items())
     notes = [
+        *([f"{sum(found.groups.values()):,} groups ({groups})"] if groups else []),
         f"{found.samples:,} samples ({splits}), {found.images:,} different images",
         *(
             [f"{found.unreadable_images:,} images could not be read and are counted by name"]
@@ -461,8 +464,7 @@ def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:
     if name == GROUPS and file:
         if options.data is not None:
             raise UserError("--data has no effect: groups:FILE names its file", expected="no --data")
-        path = Path(file) / "groups.jsonl" if Path(file).is_dir() else Path(file)
-        return groups_release(path), path.parent
+        return groups_release(Path(file))
     if options.benchmark not in known:
         raise unknown_name("data set", options.benchmark, known)
     return known[options.benchmark], spec_data_folder(Spec(task=options.benchmark, data=options.data))

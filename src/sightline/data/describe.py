@@ -16,7 +16,7 @@ from sightline.benchmarks.base import Release
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import data_folder
 from sightline.data.check import find_records
-from sightline.data.pull import load_samples
+from sightline.data.pull import GROUPS, load_samples
 from sightline.images import BadImage, inspect_image
 from sightline.progress import progress
 from sightline.scoring.text import AUXILIARIES, lexicon
@@ -46,14 +46,15 @@ class TextLength(Struct, frozen=True):
 class DataDescription(Struct, frozen=True):
     """The content of all splits of a data set together; a sample in two splits counts once.
 
-    `splits` holds the number of samples of each split. `images` counts distinct images. `unreadable_images`
-    of them could not be read, so that distinct names count as distinct images. `lengths` maps the kind of
-    text to its length.
+    `splits` holds the number of samples of each split, `groups` that of the groups of a groups file. `images`
+    counts distinct images. `unreadable_images` of them could not be read, so that distinct names count as
+    distinct images. `lengths` maps the kind of text to its length.
     """
 
     benchmark: str
     folder: str
     splits: dict[str, int]
+    groups: dict[str, int]
     samples: int
     images: int
     unreadable_images: int
@@ -80,6 +81,11 @@ def describe_data(
         benchmark=release.name,
         folder=str(root),
         splits={name: len(each) for name, each in by_split.items()},
+        groups={
+            name: len({sample.record.group for sample in each})
+            for name, each in by_split.items()
+            if release.name == GROUPS
+        },
         samples=len(samples),
         images=len({name for names in images for name in names}),
         unreadable_images=len({name for names in images for name in names if name.startswith("file ")}),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sightline.benchmarks.base import Release, ReleasedFile, UserRecords, defaults
+from sightline.benchmarks.groups.data import GROUPS as GROUPS_FILE
 from sightline.benchmarks.groups.data import line_samples
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
@@ -112,15 +113,24 @@ def verify_release(release: Release, folder: Path) -> None:
             _verify_images(release, folder, records.split)
 
 
-def groups_release(file: Path) -> Release:
-    """A groups file as a data set of one split, so that it is checked and described like a released one."""
-    open_groups(file)
-    return Release(GROUPS, "", "", "", "", user_records=(UserRecords(file.name, file.name),))
+def groups_release(path: Path) -> tuple[Release, Path]:
+    """A groups file as a data set of one split, checked and described like a released one, and its folder.
+
+    A folder is that of its groups.jsonl, or has a split for each folder in it with one (the tasks of MM-R3).
+    """
+    file = path / GROUPS_FILE if path.is_dir() else path
+    several = [] if file.is_file() else sorted(path.glob(f"*/{GROUPS_FILE}"))
+    for one in several or [file]:
+        open_groups(one)
+    records = [UserRecords(one.parent.name, str(one.relative_to(path))) for one in several]
+    records = records or [UserRecords(file.name, file.name)]
+    release = Release(GROUPS, "", "", "", "", user_records=tuple(records))
+    return release, path if several else file.parent
 
 
 def load_samples(release: Release, folder: Path, split: str) -> list[Sample]:
     if release.name == GROUPS:
-        return line_samples(folder / split)
+        return line_samples(folder / next(one.name for one in release.user_records if one.split == split))
     benchmark = find_benchmark(release.name)
     setting = next(iter(benchmark.settings.values()))
     return list(benchmark.samples(folder, split, {**defaults(benchmark, setting), "seed": 0}))
