@@ -48,8 +48,8 @@ def templates() -> Environment:
 
 
 def breakable(name: str) -> Markup:
-    """Let a long name go on in a new line after a slash or a colon."""
-    return Markup(re.sub("([/:])", r"\1<wbr>", str(escape(name))))
+    """Let a long name go on in a new line after a slash, a colon or an underscore."""
+    return Markup(re.sub("([/:_])", r"\1<wbr>", str(escape(name))))
 
 
 class Viewer(Struct, frozen=True):

@@ -91,7 +91,7 @@ TASKS = ("extractive", "math")
 """The kinds of tasks (Appendix G.1), which were not released."""
 
 NOTHING = (
-    "no value: the references of test (--split val, or --answers FILE) and the task types "
+    "the references of test (--split val, or --answers FILE) and the task types "
     "(--set labels=FILE) are not released"
 )
 
