@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from string import ascii_uppercase
 from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 T = TypeVar("T")
 
@@ -307,6 +307,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         sample_digest: The digest of the sample, whatever the setting; '' if unknown.
         reasoning: What was cut from the response, or what the server sent apart.
         first: The truncated answer that this one has replaced.
+        latency: The seconds from the request to the answer, whenever it was sent; 0 if they are unknown.
     """
 
     sample: str
@@ -335,6 +336,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sample_digest: str = ""
     reasoning: str = ""
     first: FirstAnswer | None = None
+    latency: float = 0.0
 
     @property
     def right(self) -> bool:
@@ -715,13 +717,29 @@ class CorrectedValue(Struct, frozen=True, kw_only=True):
     needed: int | None = None
 
 
+class Spent(Struct, frozen=True, omit_defaults=True):
+    """What the answers of a run took, cached ones included.
+
+    Attributes:
+        tokens: Of prompts and answers, as the servers report them.
+        cost: At the price of the model; None if it is unknown.
+        p50, p95: The quantiles of the seconds from a request to its answer; None if they are unknown.
+    """
+
+    answers: int
+    tokens: int = 0
+    cost: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+
+
 class Result(Struct, frozen=True, kw_only=True):
     """The result of an evaluation: all of metrics.json, in the order of the file.
 
     The fields are more than 15 because metrics.json is flat by contract. `metrics` are in the order of the
     benchmark. `errors` are failed calls, `not_sent` the probes that were not sent; neither has an answer.
     `ids_digest` is the digest of the ids of the samples. `corrected` has the metrics of each judge that read
-    all answers, if humans labelled a part of them.
+    all answers, if humans labelled a part of them. `spent` is there if tokens or latencies are known.
     """
 
     benchmark: str
@@ -751,6 +769,7 @@ class Result(Struct, frozen=True, kw_only=True):
     ids_digest: str = ""
     corrected: list[CorrectedValue] = field(default_factory=list)
     schema: int = 1
+    spent: Spent | UnsetType = UNSET
 
     @property
     def unanswered(self) -> int:

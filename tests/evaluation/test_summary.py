@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
+from sightline.config import Price
 from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.summary import Summary, summary_notes
-from sightline.types import Group, ImageSize, Outcome, Usage
+from sightline.types import Group, ImageSize, Outcome, Spent, Usage
 
 WARM = {"temperature": 0.7}
 LARGE: ImageSize = (640, 480)
@@ -137,3 +139,15 @@ def test_the_text_takes_a_token_for_each_word_and_for_signs_at_their_end() -> No
     usage = Usage(prompt_tokens=40)
     (note,) = notes([[outcome("s", usage=usage, prompt=text, image_sizes=(LARGE,))]])
     assert "a text of at least 11:" in note  # Look at this ): a kite ", isn t it ?
+
+
+def test_tokens_cost_and_latency_are_those_of_all_answers() -> None:
+    """60 tokens at full price, 40 cached ones and 10 of the answer, 100 times; quantiles of 1 to 100 s."""
+    usage = Usage(100, 10, cached_tokens=40)
+    summary = Summary()
+    for nth in range(1, 101):
+        one = outcome(f"s{nth}", 0, "text", usage=usage, latency=float(nth))
+        summary.add(JudgedGroup(Group(one.sample, 0, "c", (one,)), []))
+    spent = summary.spent(Price(prompt=2.0, completion=10.0, cached=1.0))
+    assert spent == Spent(100, 11_000, 100 * (60 * 2 + 40 * 1 + 10 * 10) / 1e6, 50.5, 95.05)
+    assert Summary().spent(None) is UNSET

@@ -112,6 +112,10 @@ def _fields(form: str) -> Sequence[Field[RunLine]]:
             Column("text", "sec.", "seconds"),
             lambda run: "" if run.seconds is None else f"{run.seconds:.1f}",
         ),
+        (
+            Column("text", "p95", "p95"),
+            lambda run: "" if run.p95 is None else f"{run.p95:.2g}",
+        ),
         (Column("text", "tokens", "tokens"), lambda run: f"{run.tokens:,}" if run.tokens else ""),
         (Column("text", "cost", "cost"), lambda run: f"{run.cost:.2f}" if run.cost else ""),
         (Column("text", "state", "state"), _state),

@@ -176,6 +176,7 @@ def _side(runs: Sequence[JudgedRun], counts: SideCounts, missing: Sequence[Missi
         lacking_probes=sum(one.probes for one in missing),
         judge_errors=sum(one.judge_errors + one.unparsed for one in results.values()),
         trust=tuple(m for run in runs for m in run.result.metrics if m.metric in (UNKNOWN, CONFUSED)),
+        spent=result.spent or None,
     )
 
 

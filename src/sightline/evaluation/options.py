@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import FILE, Benchmark, BenchmarkOption, Setting, defaults
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
+from sightline.config import Price
 from sightline.errors import UserError, did_you_mean, some_of, unknown_name
 from sightline.evaluation.spec import Decide, Spec
 from sightline.images import ImageLimits
@@ -162,7 +163,7 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
 
     `benchmark_options` are the effective options of the benchmark, `options` those and all others.
     `data_digest` is the digest of the samples, `ids_digest` that of their ids; `planned_samples` is their
-    number.
+    number. `price` is that of the model; None if it is unknown.
     """
 
     benchmark: str
@@ -179,6 +180,7 @@ class EvaluationDescription(Struct, frozen=True, kw_only=True):
     against: tuple[str, ...] = ()
     notes: list[str] = msgspec.field(default_factory=list)
     ids_digest: str = ""
+    price: Price | None = None
 
 
 def judge_names(description: EvaluationDescription) -> str:

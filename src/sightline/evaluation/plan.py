@@ -781,6 +781,7 @@ def _outcome(probe: StoredProbe, result: Answer | Failure | None, tags: Sequence
         usage=result.usage,
         verdict="wrong" if empty and probe.references else "unscored",
         version=result.version,
+        latency=round(result.latency, 4),
     )
 
 

@@ -600,6 +600,7 @@ def _sampling(spec: Spec, task: PreparedTask, setting: str) -> dict[str, object]
 
 def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> EvaluationDescription:
     spec, task = prepared.spec, prepared.task
+    price = prepared.config.price(spec.model)
     return EvaluationDescription(
         benchmark=task.benchmark.name,
         setting=task.setting,
@@ -614,6 +615,7 @@ def describe_evaluation(prepared: Prepared, notes: list[str] | None = None) -> E
         ids_digest=prepared.survey.ids_digest,
         planned_samples=prepared.survey.samples,
         against=tuple(spec.against),
+        price=(price.batch or price) if price and spec.batch else price,
         notes=[
             *_sampling_notes(prepared),
             *_training_data_notes(prepared),

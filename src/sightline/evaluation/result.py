@@ -483,6 +483,7 @@ def _result(
         judge_errors=counts.judge_errors,
         not_sent=counts.statuses["not_sent"],
         mixed_versions=len(summary.model_versions) > 1,
+        spent=summary.spent(description.price),
     )
 
 

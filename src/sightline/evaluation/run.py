@@ -116,7 +116,8 @@ async def _evaluate(
     caption_notes = replacement.notes if replacement is not None else []
     description = with_notes(description, [*caption_notes, *plan.hidden_notes(), *sender.notes])
     evaluation = await judge_and_write(prepared, description, collected, store, show_progress=show_progress)
-    body = {**run_body(prepared, description), "counts": msgspec.to_builtins(counts)}
+    finished = {"counts": counts, "spent": evaluation.result.spent or None}
+    body = {**run_body(prepared, description), **msgspec.to_builtins(finished)}
     await run_in_thread(store.runs.finish, run, body)
     return replace(
         evaluation, run=run, counts=counts, judge_counts=judge_counts, caption_counts=caption_counts

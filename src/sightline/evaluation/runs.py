@@ -27,7 +27,7 @@ from sightline.store.database import StoreFailedError, damage
 from sightline.store.runs import Labels, RunRow
 from sightline.store.store import Store
 from sightline.text import local_time
-from sightline.types import NOT_SENT, Answer
+from sightline.types import NOT_SENT, Answer, Spent
 
 COMPLETE, DAMAGED = "complete", "damaged"
 
@@ -41,6 +41,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
     Attributes:
         seconds: The time from the start to the end; None before the end, and for a run without requests.
         tokens: The tokens of the requests that the run sent; `cost` is what they cost, as far as it is known.
+        p50, p95: The quantiles of the seconds from a request to its answer, of all answers of the run.
     """
 
     number: int = field(name="run")
@@ -57,6 +58,8 @@ class RunLine(Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     tokens: int = 0
     cost: float = 0.0
+    p50: float | None = None
+    p95: float | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -122,6 +125,8 @@ def _line(
         else None,
         tokens=run.counts.tokens if run else 0,
         cost=run.counts.cost if run else 0.0,
+        p50=run.spent.p50 if run and run.spent else None,
+        p95=run.spent.p95 if run and run.spent else None,
     )
 
 
@@ -367,6 +372,7 @@ class StoredRun(Struct, frozen=True, kw_only=True):
     stopped: str | None = None
     planned_probes: int = 0
     file: str | None = None
+    spent: Spent | None = None
     folders: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
 
@@ -447,6 +453,7 @@ def _decode_run(number: int, body: Mapping[str, Any], *, is_finished: bool) -> S
         folders=tuple(body.get("folders") or ()),
         planned_probes=body.get("probes") or 0,
         file=body.get("file"),
+        spent=msgspec.convert(body.get("spent"), Spent | None),
     )
 
 

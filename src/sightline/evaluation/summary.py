@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
+import numpy as np
+from msgspec import UNSET, Struct, UnsetType, field
 
+from sightline.config import Price
 from sightline.errors import some_of
 from sightline.evaluation.judges import JudgedGroup
 from sightline.scoring.letters import right_positions
 from sightline.scoring.reasoning import leading_tag
 from sightline.scoring.scorer import flag, undecided_flags
 from sightline.text import counted
-from sightline.types import CUT_OFF, ImageSize, Outcome, Verdict
+from sightline.types import CUT_OFF, ImageSize, Outcome, Spent, Usage, Verdict
 
 MAX_UNANSWERED = 10
 """The number of probes without an answer that a summary lists."""
@@ -244,6 +247,20 @@ class Summary:
         self.model_versions: set[str] = set()
         self.judge_versions: set[str] = set()
         self._last_sample = ""
+        self._latencies = array("d")
+        self._tokens: Counter[str] = Counter()
+
+    def spent(self, price: Price | None) -> Spent | UnsetType:
+        """What the answers took; unset where nothing of it is known."""
+        tokens = self._tokens
+        if not (tokens.total() or self._latencies):
+            return UNSET
+        usage = Usage(tokens["prompt"], tokens["completion"], cached_tokens=tokens["cached"])
+        quantiles = np.quantile(self._latencies, (0.5, 0.95)) if self._latencies else (None, None)
+        p50, p95 = (None if one is None else round(float(one), 4) for one in quantiles)
+        answered = self.counts.statuses["ok"] + self.counts.statuses["empty"]
+        cost = price.of(usage) if price is not None and tokens.total() else None
+        return Spent(answered, tokens["prompt"] + tokens["completion"], cost, p50, p95)
 
     def add(self, judged: JudgedGroup) -> None:
         group = judged.group
@@ -279,6 +296,10 @@ class Summary:
             return
         counts.verdicts[outcome.verdict] += 1
         counts.truncated += outcome.truncated
+        if outcome.latency:
+            self._latencies.append(outcome.latency)
+        for name in ("prompt", "completion", "cached"):
+            self._tokens[name] += getattr(outcome.usage, f"{name}_tokens") or 0
         counts.reasoning.add(outcome)
         counts.image_tokens.add(outcome)
         self.repeats.add(outcome)

@@ -27,6 +27,7 @@ from sightline.types import (
     Metric,
     MetricDefinition,
     MetricValue,
+    Spent,
     Term,
     Unit,
     difference_range,
@@ -494,7 +495,7 @@ MetricSubset = tuple[str, str]
 class ComparedSide(Struct, frozen=True):
     """One side of a comparison: the base runs, or the runs that are compared with them.
 
-    `trust` holds the values that say how far similarity can be trusted.
+    `trust` holds the values that say how far similarity can be trusted, `spent` what the answers took.
     """
 
     runs: tuple[str, ...]
@@ -508,6 +509,7 @@ class ComparedSide(Struct, frozen=True):
     lacking_probes: int
     judge_errors: int = 0
     trust: tuple[MetricValue, ...] = ()
+    spent: Spent | None = None
 
 
 class Comparison(Struct, frozen=True):

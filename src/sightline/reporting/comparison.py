@@ -29,6 +29,7 @@ from sightline.reporting.notes import (
     place,
     published_notes,
     short_names,
+    spent_words,
 )
 from sightline.reporting.table import (
     Cell,
@@ -45,7 +46,7 @@ from sightline.reporting.table import (
     number_text,
     value_cell,
 )
-from sightline.reporting.tables import leading_metrics
+from sightline.reporting.tables import leading_metrics, spent_cell
 from sightline.scoring.similarity import similarity_warning
 from sightline.text import counted
 from sightline.types import Better, MetricValue, PublishedValue, Result
@@ -201,6 +202,7 @@ def comparison_table(compared: Sequence[ComparedRuns], *, full: bool = False) ->
         *(f"{of(one.comparison)}{note}" for one in compared for note in disagreements(one.rows, one.tests)),
         *null_notes(changes),
         *published_notes(figures),
+        *_spent_notes(comparisons),
     ]
     legend = [
         *definition_notes((metric for metric, _ in places), definitions),
@@ -221,6 +223,9 @@ def comparison_table(compared: Sequence[ComparedRuns], *, full: bool = False) ->
         legend.append(IF_DECIDED)
     if len(compared) > 1:
         fields.insert(2, (Column("text", "run", "run"), lambda row: _name(row.of.comparison.sides[1])))
+        for name, head in (("cost", "cost"), ("p95", "p95\ns")):
+            if any(getattr(one.sides[1].spent, name, None) is not None for one in comparisons):
+                fields.append((Column("value", head, name), partial(_spent, name)))
     fields += [(column, _of_change(cell)) for column, cell in published]
     for side, key in enumerate(("first run", "second run") if full else ()):
         fields.append((Column("text", key, key), partial(_run_names, side)))
@@ -229,8 +234,18 @@ def comparison_table(compared: Sequence[ComparedRuns], *, full: bool = False) ->
     return replace(made, lead=". ".join(filter(None, (one.lead for one in compared))))
 
 
+def _spent_notes(comparisons: Sequence[Comparison]) -> list[str]:
+    """What the answers of two runs took; several have columns."""
+    sides = comparisons[0].sides if len(comparisons) == 1 else comparisons[0].sides[:1]
+    return [f"{', '.join(one.runs)}: {words}" for one in sides if (words := spent_words(one.spent))]
+
+
 def _of_change(cell: Callable[[MetricValue], Cell]) -> Callable[[_Row], Cell]:
     return lambda row: cell(row.change)
+
+
+def _spent(field: str, row: _Row) -> Cell:
+    return spent_cell(row.of.comparison.sides[1].spent, field)
 
 
 def _run_names(side: int, row: _Row) -> str:

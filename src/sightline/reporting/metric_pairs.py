@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.reporting.tables import run_names
-from sightline.types import MetricValue, PublishedValue, Result
+from sightline.types import MetricValue, PublishedValue, Result, Spent
 
 
 class MetricPair(Struct, frozen=True):
@@ -27,7 +27,8 @@ def metric_pairs(
     found: list[MetricPair] = []
     printed: dict[str, MetricPair] = {}
     for run, result in zip(run_names(results, runs), results, strict=True):
-        over_all = {metric.metric: metric for metric in result.metrics if metric.subset == "all"}
+        over_all = spent_metrics(result)
+        over_all |= {metric.metric: metric for metric in result.metrics if metric.subset == "all"}
         x, y = over_all.get(names[0]), over_all.get(names[1])
         if x is None or y is None or x.value is None or y.value is None:
             continue
@@ -43,3 +44,17 @@ def metric_pairs(
                 )
                 printed.setdefault(name, MetricPair(name, first, second, (figure, other)))
     return [*found, *printed.values()]
+
+
+def spent_metrics(result: Result) -> dict[str, MetricValue]:
+    """What 1,000 answers of a run cost, and the 95 % quantile of its latency (s), as axes of a plot."""
+    spent = result.spent or Spent(0)
+    found = {
+        "cost": None if spent.cost is None else 1000 * spent.cost / max(spent.answers, 1),
+        "p95": spent.p95,
+    }
+    return {
+        name: MetricValue(name, "all", value, spent.answers, 0, unit="number")
+        for name, value in found.items()
+        if value is not None
+    }

@@ -19,6 +19,7 @@ from sightline.types import (
     MetricValue,
     PublishedValue,
     Result,
+    Spent,
     is_approximate,
     split_subset,
 )
@@ -254,14 +255,28 @@ def label_of(metric: MetricValue) -> tuple[str, str]:
     return split_subset(metric.subset)
 
 
-def counts_note(result: Result) -> str:
-    """The counts of a run and its judge."""
+def counts_note(result: Result, *, with_spent: bool = True) -> str:
+    """The counts of a run, its judge, and what its answers took."""
     found = {name: getattr(result, name) for name in COUNTS}
     counts = ", ".join(
         f"{number:,} {name.replace('_', ' ')}" for name, number in found.items() if number or name == "errors"
     )
     sizes = f"{counted(result.samples, 'sample')}, {counted(result.probes, 'probe')}"
-    return f"{sizes}: {counts}; judged by {result.judge}"
+    spent = spent_words(result.spent or None)
+    return f"{sizes}: {counts}; judged by {result.judge}" + (f"; {spent}" if spent and with_spent else "")
+
+
+def spent_words(spent: Spent | None) -> str:
+    """What an answer took, and what all of them cost; '' if nothing of it is known."""
+    if not spent:
+        return ""
+    tokens = spent.tokens / max(spent.answers, 1)
+    parts = [
+        *([f"{tokens:,.0f} tokens an answer"] if spent.tokens else []),
+        *([f"{spent.p50:.2g} s (p95 {spent.p95:.2g} s)"] if spent.p50 and spent.p95 else []),
+        *([] if spent.cost is None else [f"cost {spent.cost:.2f}"]),
+    ]
+    return ", ".join(parts)
 
 
 def _other_judges(result: Result) -> list[str]:

@@ -59,7 +59,7 @@ from sightline.reporting.table import (
 )
 from sightline.scoring.similarity import similarity_warning
 from sightline.text import counted, for_html, for_latex, for_markdown, for_markdown_cell
-from sightline.types import FIRST_ANSWERS, CorrectedValue, MetricValue, PublishedValue, Result
+from sightline.types import FIRST_ANSWERS, CorrectedValue, MetricValue, PublishedValue, Result, Spent
 
 MOST_ROWS = 16
 """A label with more values than this is broken down on request only."""
@@ -83,7 +83,45 @@ def first_view(
         )
     ]
     first = _full(results, by, runs, shown)
-    return [first, *(corrected_tables(results[0]) if len(results) == 1 and by is None else [])]
+    if len(results) > 1:
+        return [first, *spent_tables(results, runs)]
+    return [first, *(corrected_tables(results[0]) if by is None else [])]
+
+
+def spent_tables(results: Sequence[Result], runs: Sequence[str] = ()) -> list[ReportTable]:
+    """A table of what the answers of several runs took, if that is known of one."""
+    named = list(zip(run_names(results, runs), results, strict=True))
+
+    def row(name: str, result: Result) -> tuple[Cell, ...]:
+        spent = result.spent or Spent(0)
+        leading = leading_metrics(result.benchmark, [result.metrics])[:1]
+        first = next((m for m in result.metrics if [m.metric] == leading and m.subset == "all"), None)
+        return (
+            name,
+            *leading,
+            value_cell(first),
+            round(spent.tokens / max(spent.answers, 1)) if spent.tokens else None,
+            *(spent_cell(spent, field) for field in ("cost", "p50", "p95")),
+        )
+
+    columns = (
+        Column("text", "run", "run"),
+        Column("text", "metric", "metric"),
+        Column("value", "value\n95 %", "value"),
+        Column("count", "tokens an\nanswer", "tokens"),
+        Column("value", "cost", "cost"),
+        Column("value", "p50\ns", "p50"),
+        Column("value", "p95\ns", "p95"),
+    )
+    if not any(one.spent for one in results):
+        return []
+    return [ReportTable("quality and cost", columns, tuple(row(*one) for one in named))]
+
+
+def spent_cell(spent: Spent | None, field: str) -> Cell:
+    """The cost of the answers, or a quantile of their latency in seconds; empty if it is unknown."""
+    value = getattr(spent, field, None)
+    return None if value is None else Value(value, unit="number")
 
 
 def check_metrics(results: Sequence[Result], names: Sequence[str]) -> None:
@@ -203,7 +241,7 @@ def _full(
     by_run = [(name, [line.metric for line in chosen if line.run == name]) for name in names]
     runs_of = list(zip(names, results, strict=True))
     notes = [
-        *shared_notes([(name, [counts_note(result)]) for name, result in runs_of]),
+        *shared_notes([(name, [counts_note(one, with_spent=len(results) == 1)]) for name, one in runs_of]),
         *shared_notes([(name, caveats(result)) for name, result in runs_of]),
         *shared_notes([(name, [*null_notes(of), *_figure_notes(of)]) for name, of in by_run]),
         *approximate_notes(line.metric for line in lines),

@@ -7,20 +7,40 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sightline.benchmarks.base import Against
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.benchmarks.released import FEW_ERRORS, NOT_THEIRS, add_published, paper_of
+from sightline.reporting.metric_pairs import spent_metrics
 from sightline.reporting.notes import judge_errors, options_text
-from sightline.reporting.table import Cell, Column, PublishedCell, ReportTable, csv_text, n_cell, value_cell
-from sightline.reporting.tables import latex, leading_metrics
+from sightline.reporting.table import (
+    Cell,
+    Column,
+    PublishedCell,
+    ReportTable,
+    csv_text,
+    n_cell,
+    value_cell,
+)
+from sightline.reporting.tables import latex, leading_metrics, spent_cell
 from sightline.text import counted
-from sightline.types import PERCENT, MetricDefinition, MetricValue, PublishedValue, Result, split_subset
+from sightline.types import (
+    PERCENT,
+    MetricDefinition,
+    MetricValue,
+    PublishedValue,
+    Result,
+    Spent,
+    split_subset,
+)
 from sightline.viewer.addresses import with_query
 from sightline.viewer.environment import without_servers
 from sightline.viewer.index_types import RunSummary
-from sightline.viewer.plots import PlotCell, PlotPoint, Scale, chance_points, measured, scale_of
+from sightline.viewer.plots import NamedResult, PlotCell, PlotPoint, Scale, chance_points, measured, scale_of
+from sightline.viewer.sections import ScatterSection, against
 from sightline.viewer.viewer import Viewer
 
 
@@ -39,6 +59,7 @@ def leaderboard(viewer: Viewer, request: Request) -> Response:
             "rows": [row for row in table.rows if row not in folded],
             "folded": len(folded),
             "remarks": remarks(table),
+            "prices": _prices(table, runs),
             "choice": choice,
             "query": request.url.query,
             "waiting": len(viewer.builds.start_missing(runs)),
@@ -46,6 +67,21 @@ def leaderboard(viewer: Viewer, request: Request) -> Response:
             "link": lambda **changed: with_query(request, **changed),
         },
     )
+
+
+def _prices(board: Leaderboard, runs: Sequence[RunSummary]) -> list[ScatterSection]:
+    """The quality against the price of each benchmark of which several models have both."""
+    results = {one.run: one.result for one in runs}
+    found = []
+    for nth, column in enumerate(board.columns):
+        named = [
+            NamedResult(row.name, result)
+            for row in board.rows
+            if (run := row.cells[nth].run) is not None and (result := results[run]) is not None
+        ]
+        section = against(Against("cost", column.metric), named) if named else None
+        found += [replace(section, title=f"{column.title}: {section.title}")] if section else []
+    return found
 
 
 def leaderboard_csv(viewer: Viewer, request: Request) -> Response:
@@ -233,12 +269,21 @@ def _measured_cell(one: _Counted, norm: _Counted, column: LeaderColumn) -> Leade
         judge_errors=_judge_errors(one) if value else "",
         reason=_departure(one, norm) if value else "",
         run=one.summary.run,
+        spent=one.result.spent or None,
+        price=_price(one),
     )
 
 
 def _facts(one: _Counted, value: MetricValue) -> str:
     failed = f" · judge errors: {errors}" if (errors := _judge_errors(one)) else ""
     return f"n {value.n:,.0f} · {without_servers(_judge(one))}{failed}"
+
+
+def _price(one: _Counted) -> str:
+    """What the answers of a run cost, and how late they came; '' if neither is known."""
+    words = {"cost": "cost {:.3g} per 1,000", "p95": "p95 {:.2g} s"}
+    found = spent_metrics(one.result)
+    return " · ".join(text.format(found[name].value) for name, text in words.items() if name in found)
 
 
 def _judge_errors(one: _Counted) -> str:
@@ -413,6 +458,8 @@ def csv_table(board: Leaderboard, waiting: Sequence[RunSummary] = ()) -> ReportT
             for name in ("undecided", "judge", "judge errors", "source", "not comparable", "remark")
         ),
         Column("count", "run", "run"),
+        Column("count", "tokens", "tokens"),
+        *(Column("value", name, name) for name in ("cost", "p50", "p95")),
     )
     return ReportTable(TITLE, columns, (*_csv_rows(board), *map(_waiting_row, waiting)))
 
@@ -468,13 +515,15 @@ def _csv_rows(board: Leaderboard) -> Iterator[tuple[Cell, ...]]:
                     cell.remark,
                 ),
                 cell.run,
+                cell.spent.tokens if cell.spent else None,
+                *(spent_cell(cell.spent, name) for name in ("cost", "p50", "p95")),
             )
 
 
 def _waiting_row(one: RunSummary) -> tuple[Cell, ...]:
     benchmark, _, setting = one.line.task.partition(":")
     named = (one.line.model, "measured", options_text(_own_options(one)), benchmark, setting)
-    return (*named, *(None,) * 8, COUNTING, None, one.run)
+    return (*named, *(None,) * 8, COUNTING, None, one.run, *(None,) * 4)
 
 
 def _cells(cells: tuple[LeaderCell, ...]) -> Iterator[Cell]:
@@ -538,6 +587,8 @@ class LeaderCell(Struct, frozen=True):
     remark: str = ""
     run: int | None = None
     figure: PublishedValue | None = None
+    spent: Spent | None = None
+    price: str = ""
 
 
 class LeaderRow(Struct, frozen=True):

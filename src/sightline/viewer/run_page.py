@@ -167,6 +167,7 @@ ORDERS: Mapping[str, Callable[[RunRow], float]] = {
     "time": lambda row: row.line.seconds or 0.0,
     "tokens": lambda row: row.line.tokens,
     "cost": lambda row: row.line.cost,
+    "p95": lambda row: row.line.p95 or 0.0,
 }
 """Order of the list -> the number of a run, the largest first."""
 

@@ -416,7 +416,8 @@ def against(section: Against, runs: Sequence[NamedResult]) -> ScatterSection | N
     """One metric against another, with the rows of the paper that print both; None without numbers."""
     names = (section.x, section.y)
     drawn = scatter_chart(runs, names)
-    return drawn and ScatterSection(f"{section.y} against {section.x}", drawn[0], names, drawn[1])
+    x = "the cost of 1,000 answers" if section.x == "cost" else section.x
+    return drawn and ScatterSection(f"{section.y} against {x}", drawn[0], names, drawn[1])
 
 
 SectionView = Forest | Bars | ScatterSection | DifferencesSection
@@ -425,6 +426,8 @@ SectionView = Forest | Bars | ScatterSection | DifferencesSection
 def section_views(runs: Sequence[NamedResult]) -> list[SectionView]:
     """The sections of some runs of one benchmark; those without numbers are left out."""
     views = [view for section in _sections(runs) if (view := _view(section, runs)) is not None]
+    price = against(Against("cost", leading(runs)[0]), runs)
+    views += [price] if price is not None else []
     return [*views, *(corrected(metric, runs) for metric in _corrected_metrics(runs))]
 
 
