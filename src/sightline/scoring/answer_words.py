@@ -163,9 +163,8 @@ def label_pattern(languages: Languages) -> re.Pattern[str]:
     """What labels an answer: 'Answer:', 'I choose', '答案是'."""
     between = rf"(?:[\s*\"'(]+[^\s.:：=?？\n{LETTER}-{LAST}]+){{0,7}}?"
     alone = r"\s*\n+(?=[\s(]*(?:{M}|[A-Za-z]\W*(?:$|\n)))"
-    wrong = rf"(?:(?<![{EDGE}])(?:wrong|incorrect|falsche|mauvaise|incorrecta|неверный|неправильный)\s+)?"
     return word_pattern(
-        rf"(?:{wrong}(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
+        rf"(?:(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
         r"|(?m:^){nouns}(?=[ \t]*\n)"  # a heading
         rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
         languages,

@@ -247,7 +247,11 @@ def _from_text(response: str, options: Options, question: str) -> Choice:
         for sentence in sentences_of(marked.text)
         for mention in mentions_of(sentence, marked.languages)
     ]
-    denied = {mention.position: marked.text.rindex(sentence) for mention, sentence in held if mention.denied}
+    denied = {
+        mention.position: marked.text.rindex(sentence) + len(sentence)
+        for mention, sentence in held
+        if mention.denied
+    }
     undecided = _is_undecided(marked, options, question)
     for rule, statements in _ranks(response, marked, options, question, held, negated=negated):
         if rule == "conclusion" and undecided:
@@ -379,10 +383,6 @@ _ADJOINING = (
     r"[\s\"'“”「」«(\[*:：,，、=→]*(?:(?:the|an?|option|la|le|l'|el|der|die|das|ein|eine|un|une|los|las|les)\s+)*"
     r"(?:[A-Za-z]\s*=\s*)?(?:[^\W\d_]+\s+(?=[«\"“「『]))?[«\"“「『]?"
 )
-_WRONG = re.compile(
-    r"\s*(?:wrong|incorrect|falsche|mauvaise|incorrecta|неверный|неправильный)\s|.*\b(?:wrong|incorrect)\b",
-    re.IGNORECASE,
-)
 
 
 def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statement]:
@@ -390,17 +390,16 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
     text, languages = marked.text, marked.languages
     statements = []
     for label in label_pattern(languages).finditer(text):
-        if _WRONG.match(label[0]) and not negated:
-            continue
         sentence, start = sentence_around(text, label.start())
         if len(_ARROW.findall(sentence)) > 1 and _ARROW.match(label[0]):
             continue  # a path: 'A → B → C'
         if "would" in label[0] and re.search(r"(?i)\bif\b", sentence[: label.start() - start]):
             continue
-        if word_pattern(r"(?:{denied_before}|\b(?:whether|if|ob)\b)\s*(?:{articles}\s*)?$", languages).search(
+        denied = r"{denied_before}" if negated else r"{denied_before}|{wrong}"
+        if word_pattern(rf"(?:{denied}|\b(?:whether|if|ob)\b)\s*(?:{{articles}}\s*)?$", languages).search(
             sentence[: label.start() - start]
         ):
-            continue  # 'No se trata de B'
+            continue  # 'No se trata de B', 'Wrong answer: B'
         turned = re.split(r"[,;，；]|\b(?:but|aber|mais|pero|но)\b", sentence[: label.start() - start])[-1]
         if word_pattern("{tentative}", languages).search(turned):
             continue
@@ -631,7 +630,8 @@ def _restated(marked: Marked, options: Options, question: str) -> list[_Statemen
 
 def _of_the_asked(marked: Marked, question: str) -> list[_Statement]:
     """What is said to be the thing asked for, in words of the question: 'The smallest portion is food.'"""
-    asked = content_of(question)
+    if len(asked := content_of(question)) < 2:
+        return []
     form = rf"(?:^|[\s,，:：])((?:[^\s,.;:，。；：{LETTER}-{LAST}]+\s+){{1,7}}?){{links}}{_ADJOINING}({{M}})"
     return [
         statement
@@ -665,7 +665,7 @@ _CLAUSES = r"[,，](?!\d)|[;；:：、()（）–—]|\s-\s|{turns}|\bfollowed b
 def _first_sentence(marked: Marked, options: Options) -> list[_Statement]:
     """The option that the first sentence is, whole or in part: 'Nonpolar covalent. The atoms share ...'"""
     first = (sentences_of(marked.text) or [""])[0]
-    if len(first) > 60 or MENTION.search(first) or first.rstrip().endswith(("?", ":", "？", "：")):
+    if first.rstrip().endswith(("?", ":", "？", "：")):
         return []
     same = options.whole(first)
     return [_Statement(same[0], 0, first)] if len(same) == 1 else []
@@ -682,11 +682,7 @@ def _adjoining_matches(marked: Marked, form: str) -> list[tuple[re.Match[str], _
         place = found.start(found.re.groups)
         sentence, mentions, at = _mention_at(marked, place)
         mention = mentions[at]
-        if (
-            mention.denied
-            or sentence.rstrip().endswith(("?", "？"))
-            or re.match(r"['’]s\b", sentence[mention.start + 1 :])
-        ):
+        if mention.denied or sentence.rstrip().endswith(("?", "？")):
             continue
         beside = [
             other

@@ -439,8 +439,6 @@ def _repeats(question: str, sentence: str, languages: Languages, *, denied: bool
         return False
     if (not missing and not _in_order(found, asked, kept, languages)) or (missing and found != sorted(found)):
         return False
-    if len(stated) > 2 * len(tokens_of(question)) + 4 and not there_is:
-        return False
     places = _places(_without_image(sentence, languages))
     if there_is and not places & _places(" ".join(asked)) and (missing or not _places(" ".join(asked))):
         return not _goes_on(stated, found[-1], languages)
