@@ -108,6 +108,19 @@ def test_a_row_of_the_best_human_holds_that_humans_values_only(data: Path, tmp_p
     assert {"Humans, average", "Humans, best (B)", "Humans, worst (A)", "Humans, range"} < rows.keys()
 
 
+def test_rows_name_ties_unequal_shares_and_humans_that_are_not_among_them(data: Path, tmp_path: Path) -> None:
+    ids = [str(record["id"]) for record in records(data)[:40]]
+    folders = [score(data, tmp_path, name, dict.fromkeys(ids, (True, True))) for name in ("A", "B")]
+    (average, best, *_) = report_runs(folders, "").humans
+    assert "CI" not in average.notes[0]
+    assert "(the first of 2 that are equal)" in best.notes[0]
+    fewer = score(data, tmp_path, "C", dict.fromkeys(ids[:30], (False, True)))
+    (average, *_) = report_runs([*folders, fewer], "").humans
+    assert (
+        "the humans answered 60 to 80 probes: best, worst and range compare different ones" in average.notes
+    )
+
+
 def test_a_model_and_one_human_make_no_rows(data: Path, tmp_path: Path) -> None:
     right = {str(record["id"]): (True, True) for record in records(data)[:10]}
     assert report_runs([score(data, tmp_path, "A", right)] * 2, "").humans == []

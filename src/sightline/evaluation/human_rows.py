@@ -28,12 +28,13 @@ from sightline.types import Group, Metric, MetricValue, Range, Result, subset_na
 HUMAN = "human:"
 """What the model of a human's answers begins with."""
 
-AVERAGE = (
-    "all answers of the {} humans; its 95 % CI allows for other humans and other images (two-way clusters:"
-    " Cameron, Gelbach and Miller 2011)"
-)
+AVERAGE = "all answers of the {} humans{}"
+OTHERS = "; its 95 % CI allows for other humans and other images (two-way clusters: Cameron, Gelbach and "
+    "Miller 2011)"
+APART = "not among them, as their options differ: {}"
+UNEQUAL = "the humans answered {:,} to {:,} probes: best, worst and range compare different ones"
 RANGE = "the highest minus the lowest value of the humans, column by column"
-CHOSEN = "all values of the one human with the {} {}; its 95 % CI does not allow for the choice"
+CHOSEN = "all values of the one human with the {} {}{}; its 95 % CI does not allow for the choice"
 FEW = f"no confidence interval of an average over fewer than {LEAST_CLUSTERS} humans"
 PARTNER = "no confidence interval of an average: the results folders do not hold the answers of '{}'"
 
@@ -48,15 +49,22 @@ def human_rows(results: Sequence[Result], runs: Sequence[RunName], store: Store 
         if result.model.startswith(HUMAN):
             task = exact_text([*task_of(result), result.judge, result.options])
             tasks.setdefault(task, {})[result.model] = nth
-    return [
-        row
-        for of in tasks.values()
-        if len(of) > 1
-        for row in _rows([results[nth] for nth in of.values()], [runs[nth] for nth in of.values()], store)
-    ]
+    made: list[Result] = []
+    for of in tasks.values():
+        if len(of) > 1:
+            same = [results[nth] for nth in of.values()]
+            apart = {
+                one.model.removeprefix(HUMAN)
+                for one in results
+                if one.model.startswith(HUMAN) and one.model not in of and task_of(one) == task_of(same[0])
+            }
+            made += _rows(same, [runs[nth] for nth in of.values()], store, sorted(apart))
+    return made
 
 
-def _rows(results: Sequence[Result], runs: Sequence[RunName], store: Store | None) -> list[Result]:
+def _rows(
+    results: Sequence[Result], runs: Sequence[RunName], store: Store | None, apart: Sequence[str]
+) -> list[Result]:
     first, places = results[0], [{(m.metric, m.subset): m for m in one.metrics} for one in results]
     values = {
         where: [found[where] for found in places if where in found]
@@ -73,8 +81,13 @@ def _rows(results: Sequence[Result], runs: Sequence[RunName], store: Store | Non
     whole = replace(first, model_identity="", corrected=[], **counts)
     average = [_average(of, found.get(where, FEW)) for where, of in values.items()]
     ranged = [_range(of) for of in values.values()]
+    about = AVERAGE.format(len(results), OTHERS if found else "")
+    notes = [about, *([APART.format(", ".join(apart))] if apart else [])]
+    answered = [one.probes - one.errors - one.not_sent for one in results]
+    if len(set(answered)) > 1:
+        notes.append(UNEQUAL.format(min(answered), max(answered)))
     return [
-        replace(whole, model="Humans, average", metrics=average, notes=[AVERAGE.format(len(results))]),
+        replace(whole, model="Humans, average", metrics=average, notes=notes),
         *_chosen(results),
         replace(whole, model="Humans, range", metrics=ranged, notes=[RANGE]),
     ]
@@ -97,11 +110,17 @@ def _chosen(results: Sequence[Result]) -> list[Result]:
                 replace(
                     results[nth],
                     model=f"Humans, {word} ({results[nth].model.removeprefix(HUMAN)})",
-                    notes=[CHOSEN.format("lowest" if nth == lowest else "highest", name)],
+                    notes=[_chosen_note(name, known, nth, lowest)],
                 )
                 for word, nth in named.items()
             ]
     return []
+
+
+def _chosen_note(metric: str, values: Sequence[float], nth: int, lowest: int) -> str:
+    tied = values.count(values[nth])
+    first = f" (the first of {tied} that are equal)" if tied > 1 else ""
+    return CHOSEN.format("lowest" if nth == lowest else "highest", metric, first)
 
 
 def _average(values: Sequence[MetricValue], interval: Interval | str) -> MetricValue:
