@@ -29,8 +29,10 @@ HUMAN = "human:"
 """What the model of a human's answers begins with."""
 
 AVERAGE = "all answers of the {} humans{}"
-OTHERS = "; its 95 % CI allows for other humans and other images (two-way clusters: Cameron, Gelbach and "
-    "Miller 2011)"
+OTHERS = (
+    "; its 95 % CI allows for other humans and other images (two-way clusters: Cameron, Gelbach and Miller"
+    " 2011)"
+)
 APART = "not among them, as their options differ: {}"
 UNEQUAL = "the humans answered {:,} to {:,} probes: best, worst and range compare different ones"
 RANGE = "the highest minus the lowest value of the humans, column by column"
