@@ -70,6 +70,11 @@ def test_a_verdict_without_a_variant_counts_with_those_that_name_it() -> None:
     assert [one.metric for one in error_shares([item("1", "a")], named_errors(verdicts))] == ["y"]
 
 
+def test_the_first_errors_that_a_human_names_of_an_answer_count_as_the_first_verdict_does() -> None:
+    verdicts = [said("1", "ann", "x"), said("1", "ann", "z")]
+    assert [one.metric for one in error_shares([item("1", "a")], named_errors(verdicts))] == ["x"]
+
+
 def test_without_named_errors_there_is_no_row() -> None:
     assert error_shares([item("1", "a")], named_errors([said("1", "ann")])) == []
 

@@ -425,10 +425,11 @@ NamedErrors = Mapping[tuple[str, str], Mapping[str, set[str]]]
 
 
 def named_errors(verdicts: Iterable[Verdict]) -> NamedErrors:
-    named: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    """The errors of the first verdict of each human that names any, as for verdicts themselves."""
+    named: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(dict)
     for verdict in verdicts:
         if verdict.labels:
-            named[verdict.targets[0], verdict.variant][verdict.judge].update(verdict.labels)
+            named[verdict.targets[0], verdict.variant].setdefault(verdict.judge, set(verdict.labels))
     return named
 
 
