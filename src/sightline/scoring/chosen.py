@@ -542,14 +542,17 @@ def _concluded(marked: Marked) -> list[_Statement]:
 
 def _closing(marked: Marked) -> list[_Statement]:
     """A letter or a text alone at the end, after a colon or a dash: 'The trunk tells: B.'"""
+    start = marked.text.rstrip().rfind("\n") + 1
+    line = marked.text[start:]
     found = re.search(
-        rf"[^\n]*(?:[:：–—=→⇒]\s*[\"'“(\[«]*([{LETTER}-{LAST}])|[.。!！]\s+({LETTER_SIGN}))\W*$", marked.text
+        rf"(?:[:：–—=→⇒]\s*[\"'“(\[«]*([{LETTER}-{LAST}])|[.。!！]\s+({LETTER_SIGN}))\W*$", line
     )
-    if found is None or len(set(MENTION.findall(found[0][-3:]))) > 1 or len(_ARROW.findall(found[0])) > 1:
+    if found is None or len(set(MENTION.findall(line[-3:]))) > 1 or len(_ARROW.findall(line)) > 1:
         return []
-    if word_pattern("{tentative}", marked.languages).search(found[0]):
+    if word_pattern("{tentative}", marked.languages).search(line):
         return []  # 'Less likely: A.'
-    return [_Statement(position_of(found[1] or found[2]), found.start(1 if found[1] else 2), found[0])]
+    at = found.start(1 if found[1] else 2)
+    return [_Statement(position_of(line[at]), start + at, line)]
 
 
 def _said(marked: Marked) -> list[_Statement]:
