@@ -24,7 +24,6 @@ from sightline.evaluation.options import reasoning_names
 from sightline.evaluation.plan import CollectedAnswers, Plan, read_stored_probes
 from sightline.evaluation.prepare import (
     Prepared,
-    checks_images,
     judge_sampling,
     make_plan,
     model_identity,
@@ -32,6 +31,7 @@ from sightline.evaluation.prepare import (
     prepared_panel,
 )
 from sightline.evaluation.runs import readable_runs
+from sightline.evaluation.sending import checks_images
 from sightline.evaluation.spec import Spec
 from sightline.models.base import Model
 from sightline.models.batch_client import AROUND_BODY

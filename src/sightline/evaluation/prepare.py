@@ -684,22 +684,6 @@ def _sampling_notes(prepared: Prepared) -> list[str]:
     return task.benchmark.sampling_notes(task.options.benchmark, task.options.sampling)
 
 
-LEAST_REQUESTS = 200
-"""Smaller runs do not ask whether the endpoint keeps images apart: that takes 9 requests, or 33."""
-
-
-def checks_images(prepared: Prepared) -> bool:
-    """Whether a run that sends requests asks first whether its endpoint keeps images apart."""
-    models, spec = prepared.models, prepared.spec
-    return (
-        spec.canary != "off"
-        and not spec.batch
-        and models.replacement is None
-        and any(model.capabilities.endpoint and model.capabilities.images for model in models.models)
-        and prepared.survey.probes * spec.repeats >= LEAST_REQUESTS
-    )
-
-
 def _check_notes(prepared: Prepared) -> list[str]:
     """A note if --fingerprint off leaves endpoints unchecked."""
     if prepared.spec.fingerprint == "on":

@@ -36,7 +36,7 @@ from sightline.evaluation.plan import (
     StoredProbe,
     sample_index,
 )
-from sightline.evaluation.prepare import Prepared, checks_images, prepared_panel
+from sightline.evaluation.prepare import Prepared, prepared_panel
 from sightline.evaluation.recorded_run import RefusedLateError
 from sightline.models.base import Model
 from sightline.progress import request_progress
@@ -47,6 +47,22 @@ from sightline.types import Answer
 
 if TYPE_CHECKING:
     from sightline.engine.server_check import ImageCheck
+
+
+LEAST_REQUESTS = 200
+"""Smaller runs do not ask whether the endpoint keeps images apart: that takes 9 requests, or 33."""
+
+
+def checks_images(prepared: Prepared) -> bool:
+    """Whether a run that sends requests asks first whether its endpoint keeps images apart."""
+    models, spec = prepared.models, prepared.spec
+    return (
+        spec.canary != "off"
+        and not spec.batch
+        and models.replacement is None
+        and any(model.capabilities.endpoint and model.capabilities.images for model in models.models)
+        and prepared.survey.probes * spec.repeats >= LEAST_REQUESTS
+    )
 
 
 class RequestSender:

@@ -53,9 +53,6 @@ from sightline.scoring.mentions import (
     Marked,
     Mention,
     Options,
-    alike,
-    content_of,
-    inflected,
     joining,
     mark,
     mentions_of,
@@ -65,11 +62,11 @@ from sightline.scoring.mentions import (
     sentence_around,
     sentences_of,
     stands_alone,
-    tokens_of,
     without_open_list,
 )
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.text import normalised
+from sightline.scoring.word_forms import alike, content_of, inflected, tokens_of
 from sightline.types import LETTERS, Outcome
 
 Rule = Literal[

@@ -17,15 +17,9 @@ from sightline.scoring.answer_words import (
     words_of,
 )
 from sightline.scoring.markup import plain_text
-from sightline.scoring.mentions import (
-    Options,
-    content_of,
-    quoted,
-    sentences_of,
-    shared_words,
-    tokens_of,
-)
+from sightline.scoring.mentions import Options, quoted, sentences_of
 from sightline.scoring.text import lexicon
+from sightline.scoring.word_forms import content_of, shared_words, tokens_of
 
 
 class Found(NamedTuple):

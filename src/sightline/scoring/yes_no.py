@@ -29,20 +29,10 @@ from sightline.scoring.answer_words import (
     words_of,
 )
 from sightline.scoring.markup import plain_text
-from sightline.scoring.mentions import (
-    Marked,
-    Options,
-    alike,
-    content_of,
-    is_open,
-    quoted,
-    sentence_around,
-    sentences_of,
-    shared_words,
-    tokens_of,
-)
+from sightline.scoring.mentions import Marked, Options, is_open, quoted, sentence_around, sentences_of
 from sightline.scoring.predicates import PREDICATES, predicate_at_end
 from sightline.scoring.text import lexicon
+from sightline.scoring.word_forms import alike, content_of, shared_words, tokens_of
 
 
 class Said(NamedTuple):
