@@ -104,7 +104,8 @@ def test_a_sentence_first_says_who_is_ahead_or_what_could_have_been_seen(runs: R
     assert runs.compare("1", "2", "--tests", "--json") == 0
     table, tests = _tables(capsys)
     seen = _rows(tests)["acc_p", "all"]["detectable value"]
-    sentence = f"No difference of acc_p is shown; 40 groups detect {seen:.1f} points with a power of 80 %"
+    sentence = "No difference of acc_p is shown between run 1 and run 2; 40 groups detect "
+    sentence += f"{seen:.1f} points with a power of 80 %"
     assert table["lead"] == sentence
     assert runs.compare("1", "2", "--format", "markdown") == 0
     assert capsys.readouterr().out.splitlines()[2] == sentence

@@ -289,7 +289,7 @@ def verdict(
         power = (
             f"; {groups} detect {number_text(seen)}{unit} with a power of 80 %" if seen is not None else ""
         )
-        return f"No difference of {place(row)} is shown{power}"
+        return f"No difference of {place(row)} is shown between {names[0]} and {names[1]}{power}"
     higher, lower = reversed(names) if row.value > 0 else names
     ahead, behind = (lower, higher) if better == "lower" else (higher, lower)
     word = "differs from" if better == "neither" else "is ahead of"

@@ -231,7 +231,8 @@ def test_a_comparison_shows_changes_differences_and_both_responses(codis: Make) 
     assert parse_errors(page) == []
     assert view.share("lost") == pytest.approx(11.05, abs=0.01)
     assert [table.title for table in view.by_label] == ["acc_p by category, B minus A"]
-    sentence = "No difference of acc_p is shown; 353 groups detect 7.5 points with a power of 80 %."
+    sentence = "No difference of acc_p is shown between mini and other; 353 groups detect 7.5 points with a "
+    sentence += "power of 80 %."
     assert re.findall(r'<p class="lede">([^<]*)', page)[0] == sentence
     for text in ("lost in B", "+3.7", "[−1.8, +9.1]", "0.190", "Lost in B", "Early."):
         assert text in page
