@@ -517,3 +517,16 @@ def test_what_a_page_will_not_show_is_said(codis: Path, capsys: pytest.CaptureFi
     assert "image" not in said, "this task shows none"
     command("annotate", "new", "rate", "a", "--name", "r")
     assert "annotators see no image" in capsys.readouterr().err
+
+
+def test_the_images_of_a_run_of_the_store_are_those_that_it_recorded(
+    codis: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(codis, "", "a")
+    capsys.readouterr()
+    command("annotate", "new", "rate", "1", "--name", "r")
+    assert "annotators see no image" not in capsys.readouterr().err
+    command("annotate", "export", "r", "--out", "out")
+    rows = list(csv.DictReader(Path("out/items.csv").read_text().splitlines()))
+    assert rows
+    assert all((codis / row["image"]).is_file() and row["image"] for row in rows)

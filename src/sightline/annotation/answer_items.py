@@ -24,7 +24,7 @@ from sightline.benchmarks.registry import benchmark_class
 from sightline.builders.split import draw_indices
 from sightline.errors import UserError
 from sightline.evaluation.compare import judged_run
-from sightline.evaluation.runs import find_run
+from sightline.evaluation.runs import find_run, read_stored_run
 from sightline.formats.jsonl import METRICS, read_outcomes
 from sightline.store.store import Store
 from sightline.types import Case, Group, GroupKey, Outcome
@@ -346,6 +346,19 @@ def _read(word: str, store: Store) -> SourceRun:
     result = run.result
     groups = dict(run.groups)
     return SourceRun(run.name, result.benchmark, result.setting, result.model, groups, result.options)
+
+
+def recorded_folder(request: SourceRequest) -> Path | None:
+    """The one folder of images that the sources, all runs of the store, record; None for none or several."""
+    folders: set[str] = set()
+    for word in request.sources:
+        if Path(word).exists():
+            return None
+        try:
+            folders.update(read_stored_run(request.store, find_run(request.store, word)).folders)
+        except UserError:
+            return None
+    return Path(*folders) if len(folders) == 1 and Path(*folders).is_dir() else None
 
 
 def _groups(file: Path) -> dict[GroupKey, Group]:

@@ -10,7 +10,12 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.annotation.answer_items import answer_items, answer_pair_items, wrong_answer_items
+from sightline.annotation.answer_items import (
+    answer_items,
+    answer_pair_items,
+    recorded_folder,
+    wrong_answer_items,
+)
 from sightline.annotation.other_items import (
     caption_items,
     draft_items,
@@ -68,7 +73,7 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
         raise UserError("--pairs does not apply", found=request.pairs, expected=expected)
     for name in new.disjoint:
         store.project(name)
-    made = make_items(request)
+    made = make_items(replace(request, data=request.data or recorded_folder(request)))
     if not made.items:
         raise UserError("the sources give no item", found=", ".join(request.sources))
     annotators = task.annotators if new.annotators is None else new.annotators

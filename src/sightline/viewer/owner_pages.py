@@ -48,7 +48,7 @@ from sightline.benchmarks.registry import benchmark_names
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge
 from sightline.evaluation.result import recompute
-from sightline.evaluation.runs import find_run, read_stored_run
+from sightline.evaluation.runs import find_run
 from sightline.formats.jsonl import ANSWERS
 from sightline.metrics.label_quality import LabelQuality, Vote, label_quality
 from sightline.reporting.chart_kinds import growth
@@ -117,9 +117,6 @@ def _draft(viewer: Viewer, fields: Fields) -> Draft:
         raise unknown_name("task", name, task_names())
     if folder and folder not in folders:
         raise UserError("is not listed", field="Images from", found=folder, expected="serve --data DIR")
-    if not folder and sources[0].isdecimal():
-        own = read_stored_run(viewer.store, int(sources[0])).folders
-        folder = own[0] if len(own) == 1 and Path(own[0]).is_dir() else ""
     request = SourceRequest(
         task=find_task(name),
         sources=sources,
