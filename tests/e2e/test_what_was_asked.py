@@ -142,7 +142,7 @@ def test_answers_of_several_messages_name_the_role_of_each(recorder: Recorder, t
 def test_answers_with_text_for_images_hold_that_text_and_no_image(
     recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sightline.models.ocr.RapidOcr", Reader)
+    monkeypatch.setattr("sightline.evaluation.image_texts.RapidOcr", Reader)
     generate_codis(tmp_path / "codis", pairs=2)
     outcomes = run("codis", recorder, tmp_path / "codis", tmp_path / "out", augment="ocr")
     check(outcomes, recorder, tmp_path / "codis")

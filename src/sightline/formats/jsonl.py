@@ -74,13 +74,13 @@ def read(rows: Records, source: PredictionFile) -> list[Prediction]:
     """Read one answer per record.
 
     A missing variant is the name of the setting, if a sample has only one probe. A failed call has `error`,
-    `status` 'error', or a response that is an object. If the field `model` names several models, the answers
-    are those of these models. If several versions answer one probe, as in an import of several models, the
-    versions are the models.
+    `status` 'error', or a response that is an object. If the field `model` (or `model_name`) names several
+    models, the answers are those of these models. If several versions answer one probe, as in an import of
+    several models, the versions are the models.
     """
     found = [_prediction(record, where, source) for where, record in rows]
     probes = [(one.sample, one.variant, one.draw) for one in found]
-    models = [_text_or_nothing(record.get("model")) for _, record in rows]
+    models = [_text_or_nothing(record.get("model") or record.get("model_name")) for _, record in rows]
     if len({model for model in models if model}) > 1:
         return [replace(one, model=model) for one, model in zip(found, models, strict=True)]
     if len(set(probes)) == len(set(zip(probes, (one.version for one in found), strict=True))):
