@@ -404,6 +404,6 @@ def test_a_comparison_of_several_runs_has_a_row_for_each_with_p_values_corrected
             time.sleep(0.1)
     table = page.partition("acc_p of each run, minus A</h2>")[2].partition("</tbody>")[0]
     rows = re.findall(r"with=(\d)&.*?>([^<>]*)</td></tr>", table)
-    (one, other) = compare_words(["1"], [["2"], ["3"]], file, metrics=["acc_p"])
+    (one, other) = compare_words(["1"], [["2"], ["3"]], file)
     expected = [f"{tested.tests['acc_p', 'all'].holm:.3f}" for tested in (one, other)]
     assert rows == list(zip(("2", "3"), expected, strict=True))

@@ -102,6 +102,8 @@ def _of_runs(
         else:
             reason = state.error or "is being compared; load the page again"
             notes.append(f"{name}: {reason}")
+    if len(found) > 1:
+        notes.append("p: for the leading metrics of all runs together; below, for the rows of each table")
     links = {
         f"{one.run}: {run_name(one.line)}": _address(base, others, {"with": one.run, "metric": metric})
         for one in others

@@ -165,7 +165,7 @@ def comparison_view(
 def table_of_runs(compared: Mapping[str, RunComparison], metric: str) -> DifferenceTable | None:
     """A row for each run, by its name, that is compared with one base; None for a single one.
 
-    The p-values are corrected for the rows of the table.
+    The p-values are those of `sightline compare`: corrected for the leading metrics of all runs together.
     """
     found = {
         name: (one, comparison.counts[-1])
@@ -177,10 +177,18 @@ def table_of_runs(compared: Mapping[str, RunComparison], metric: str) -> Differe
         return None
     changes = [one.difference for one, _ in found.values()]
     scale = difference_scale(number for one in changes for number in (one.value, one.low, one.high))
-    corrected = holm([one.test.p if one.test else None for one, _ in found.values()])
+    tested = {
+        (name, one.difference.metric): one.test.p if one.test else None
+        for name, comparison in compared.items()
+        for one in comparison.metrics
+        if one.difference.subset == "all" and one.difference.metric in (*comparison.leading, metric)
+    }
+    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
     rows = tuple(
-        replace(_row(one, name, scale), p=_p_text(p), gained=counts.gained, lost=counts.lost)
-        for (name, (one, counts)), p in zip(found.items(), corrected, strict=True)
+        replace(
+            _row(one, name, scale), p=_p_text(corrected[name, metric]), gained=counts.gained, lost=counts.lost
+        )
+        for name, (one, counts) in found.items()
     )
     return DifferenceTable(f"{metric} of each run, minus A", "run", rows, scale, of_runs=True)
 
