@@ -30,6 +30,7 @@ def answer_row(outcome: Outcome) -> dict[str, Any]:
         "response": outcome.response,
         "extracted": outcome.extracted,
         "references": list(outcome.references),
+        "options": list(outcome.options),
         "question": outcome.question,
         "context": outcome.context,
         "status": outcome.status,
@@ -67,10 +68,9 @@ def _labels(labels: Labels) -> dict[str, str]:
 
 
 def _metric_rows(run: JudgedRun) -> Iterator[Row]:
-    about = {name: getattr(run.result, name) for name in ("benchmark", "setting", "model")}
     for metric in run.result.metrics:
         fields = msgspec.structs.asdict(metric)
-        yield {**about, **{name: value for name, value in fields.items() if name != "published"}}
+        yield {name: value for name, value in fields.items() if name != "published"}
 
 
 # -- The files: a folder with answers, groups and metrics
@@ -84,13 +84,19 @@ def write_tables(run: JudgedRun, form: str, out: Path, *, force: bool) -> None:
         if file.exists() and not force:
             raise UserError("exists already", file=file, expected="another --out, or --force")
     metrics = group_metrics(find_benchmark(run.result.benchmark), run.result.options)
+    # The tables of several runs can be put below each other.
+    about = {
+        "run": run.name,
+        **{name: getattr(run.result, name) for name in ("benchmark", "setting", "model")},
+    }
     tables: tuple[list[Row], ...] = (
         [answer_row(outcome) for group in run.groups.values() for outcome in group],
         [group_row(group, metrics) for group in run.groups.values()],
         list(_metric_rows(run)),
     )
     out.mkdir(parents=True, exist_ok=True)
-    for file, rows in zip(files, tables, strict=True):
+    for file, of_run in zip(files, tables, strict=True):
+        rows = [{**about, **row} for row in of_run]
         # Rows lack the columns of labels that their samples lack.
         FORMS[form](file, list(dict.fromkeys(name for row in rows for name in row)), rows)
 
