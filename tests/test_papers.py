@@ -29,6 +29,7 @@ IMPORTS = {
 """Modules that may import from a paper's folder, or name it, and why: most of them make a paper's data."""
 
 NAMES = {
+    "annotation/creation.py": "authors of CODIS write several pairs about an image",
     "annotation/export.py": "the writer of each kind of records",
     "annotation/iibench_records.py": "what its kind of records does before it is written",
     "annotation/task.py": "the kinds of records that a declaration may name",
