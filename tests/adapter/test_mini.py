@@ -33,7 +33,7 @@ def test_a_short_training_raises_con_and_loses_no_accuracy(
     capsys.readouterr()
     report = ["adapter", "report", str(tmp_path / "adapter"), "--store", str(tmp_path / "s.db")]
     assert main([*report, "--format", "json"]) == 0
-    effects, costs = json.loads(capsys.readouterr().out)
+    effects, *_, costs = json.loads(capsys.readouterr().out)
     changes = {row["metric"]: row for row in effects["rows"]}
     assert changes["con"]["difference value"] > 4
     assert changes["agree"]["difference low"] > 0

@@ -34,11 +34,11 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 
 def _results(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """What a results folder says, without where the model was asked."""
+    """What a results folder says, without where and how fast the model was asked."""
     metrics = json.loads((folder / "metrics.json").read_text())
     answers = _lines(folder / "answers.jsonl")
     for line in (metrics, *answers):
-        for name in ("model", "model_identity", "key", "files"):
+        for name in ("model", "model_identity", "key", "files", "latency", "spent"):
             line.pop(name, None)
     return answers, metrics
 

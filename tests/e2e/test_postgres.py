@@ -18,7 +18,7 @@ pytestmark = pytest.mark.postgres
 
 def _words(server: Any, data: Path, url: str, *more: object) -> list[object]:
     words = ["run", "iibench:none", "--model", server.model, "--data", data, "--store", url]
-    return [*words, "--quiet", "--json", "--fingerprint", "off", *more]
+    return [*words, "--quiet", "--json", "--fingerprint", "off", "--canary", "off", *more]
 
 
 def _responses(folder: Path) -> dict[str, str]:

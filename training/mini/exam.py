@@ -57,7 +57,7 @@ def parts(folder: Path, size: int, seed: int) -> list[Part]:
     rows = [
         Part("CODIS acc_p", "codis", codis, "acc_p"),
         Part("CODIS acc_q", "codis", codis, "acc_q"),
-        Part("CODIS acc_q, no image", "codis:text-only", codis, "acc_q"),
+        Part("CODIS acc_q, no image", "codis:no-image", codis, "acc_q"),
         Part("CODIS acc_p, no context", "codis:no-context", codis, "acc_p"),
         Part("CODIS acc_q, no context", "codis:no-context", codis, "acc_q"),
         Part("II-Bench accuracy", "iibench:none", iibench, "accuracy", "dev"),
