@@ -58,7 +58,7 @@ def _cluster() -> Iterator[TwoNodes]:
     patch = pytest.MonkeyPatch()
     patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     # Workers import the functions of the tests.
-    path = [str(Path.cwd()), os.environ.get("PYTHONPATH", "")]
+    path = [str(Path(__file__).resolve().parents[3]), os.environ.get("PYTHONPATH", "")]
     patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
     # Sockets have short paths only.
     folder = tempfile.mkdtemp(prefix="ray-")
