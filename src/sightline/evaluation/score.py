@@ -75,7 +75,6 @@ class _Scoring(NamedTuple):
     prepared: Prepared
     description: EvaluationDescription
     collected: CollectedAnswers
-    answers: FileAnswers
     file: str
 
 
@@ -114,19 +113,8 @@ async def score_file(
 
 
 def _store_probes(store: Store, run: int, scoring: _Scoring) -> None:
-    """Write the probes to the store, each with the answer that the file holds."""
-
-    def recorded(probe: StoredProbe) -> StoredProbe:
-        found = scoring.answers.look_up([probe.key]).get(probe.key)
-        partners = {name: tuple(map(recorded, probes)) for name, probes in probe.partners.items()}
-        if isinstance(found, Answer):
-            return replace(probe, partners=partners, answer=found)
-        if found is not None:
-            return replace(probe, partners=partners, failure=found)
-        return replace(probe, partners=partners, error=probe.error or NOT_SENT)
-
     numbered = [
-        (probe_position(sample, number), msgspec.json.encode(recorded(probe)))
+        (probe_position(sample, number), msgspec.json.encode(probe))
         for sample, (_, probes) in enumerate(groupby(scoring.collected.probes(), key=lambda one: one.sample))
         for number, probe in enumerate(probes)
     ]
@@ -187,12 +175,25 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
         chosen = of_model(read, spec.model, Path(other))
         settings[name] = _matched(prepared, name, other, needed[name], chosen)
     answers = FileAnswers()
-    stored = list(_stored_probes(prepared, settings, answers))
+    stored = [_answered(probe, answers) for probe in _stored_probes(prepared, settings, answers)]
     notes = recorded_notes(_recorded(settings[task.setting]), task.name, spec.repeated)
     description = describe_evaluation(prepared, notes)
     check_results_folder(spec, description, Path(file))
     collected = CollectedAnswers(probes=lambda: stored, answers=answers, reasoning_tags=reasoning_names(spec))
-    return _Scoring(prepared, description, collected, answers, os.path.abspath(file))
+    return _Scoring(prepared, description, collected, os.path.abspath(file))
+
+
+def _answered(probe: StoredProbe, answers: FileAnswers) -> StoredProbe:
+    """A probe with the answer that the file holds, so that a run and its later reports read the same."""
+    found = answers.look_up([probe.key]).get(probe.key)
+    partners = {
+        name: tuple(_answered(one, answers) for one in probes) for name, probes in probe.partners.items()
+    }
+    if isinstance(found, Answer):
+        return replace(probe, partners=partners, answer=found)
+    if found is not None:
+        return replace(probe, partners=partners, failure=found)
+    return replace(probe, partners=partners, error=probe.error or NOT_SENT)
 
 
 def _matched(
