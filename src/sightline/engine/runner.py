@@ -112,8 +112,8 @@ class Runner:
 
         Args:
             opened: Models that stay open after the run; None: the run closes the models that it opens.
-            check, image_check: Check the endpoints before the first request is sent; None for no check. They
-                need `reread`.
+            check: Checks the endpoints before the first request is sent; None for no check. Needs `reread`.
+            image_check: Asks then whether they keep images apart; None for no check.
         """
         counts, options = self._counts, self._options
 
@@ -122,8 +122,8 @@ class Runner:
                 await before_sending()
             if check is not None and reread is not None:
                 await self.check(check, reread, open_models)
-            if image_check is not None and reread is not None:
-                await image_check.before_sending(reread, open_models, self._ask_again)
+            if image_check is not None:
+                await image_check.before_sending(open_models, self._ask_again)
 
         self._is_selecting = True
         self._finished = asyncio.Event()

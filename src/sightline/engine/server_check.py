@@ -23,8 +23,7 @@ from sightline.engine.selector import OpenModels
 from sightline.errors import UserError
 from sightline.images import inspect_image, transform_for
 from sightline.models.base import Model
-from sightline.store.answers import KeyedRequest, with_key
-from sightline.store.database import run_in_thread
+from sightline.store.answers import with_key
 from sightline.text import counted, load
 from sightline.types import CUT_OFF, Answer, Failure, ImageFile, ImageRef, Request, user
 
@@ -358,7 +357,7 @@ REMEDY = (
 
 
 class ImageCheck:
-    """Checks once, before the first request of a run, that its endpoints keep images under equal text apart.
+    """Checks, before the first request of a run, that its endpoints keep images under equal text apart.
 
     `notes` say what was found where it is not that.
     """
@@ -368,18 +367,9 @@ class ImageCheck:
         self.notes: list[str] = []
         self._models = models
         self._stops = stops
-        self._is_done = False
 
-    async def before_sending(
-        self, requests: Callable[[], Iterable[KeyedRequest]], opened: OpenModels, ask: AskAgain
-    ) -> None:
-        """Check the endpoints, unless that is done, or the requests have no images. UserError: mixed up."""
-        if self._is_done:
-            return
-        self._is_done = True
-        first = await run_in_thread(lambda: next(iter(requests()), None))
-        if first is None or not first.request.images:
-            return
+    async def before_sending(self, opened: OpenModels, ask: AskAgain) -> None:
+        """Check the endpoints. UserError: one mixes images up, and that stops the run."""
         with drawn_colours() as colours:
             checks = [self._check(model, colours, opened, ask) for model in self._models]
             for note in await asyncio.gather(*checks):

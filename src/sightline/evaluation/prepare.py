@@ -112,6 +112,7 @@ class Survey(Struct, frozen=True, kw_only=True):
     samples: int
     probes: int
     folders: tuple[str, ...]
+    with_images: int = 0
     is_foreign: bool = False
     left_out: tuple[str, ...] = ()
 
@@ -412,8 +413,7 @@ def _check_content(probe: Probe) -> None:
 
 
 def _check_capabilities(probe: Probe, model: Model, *, sees_images: bool) -> None:
-    able = model.capabilities
-    images = sum([isinstance(part, ImageRef) for message in probe.messages for part in message.parts])
+    able, images = model.capabilities, _count_images(probe)
     if sees_images and images and not able.images:
         raise _unfit(probe, f"{model.name} does not accept images", "a setting without images, or --augment")
     if able.needs_image and not (sees_images and images):
@@ -422,6 +422,10 @@ def _check_capabilities(probe: Probe, model: Model, *, sees_images: bool) -> Non
         raise _unfit(probe, f"{model.name} accepts one image per request", "a setting with one image")
     if not able.system_role and any(message.role == "system" for message in probe.messages):
         raise _unfit(probe, f"{model.name} does not accept system messages", "a model that accepts them")
+
+
+def _count_images(probe: Probe) -> int:
+    return sum([isinstance(part, ImageRef) for message in probe.messages for part in message.parts])
 
 
 def _unfit(probe: Probe, message: str, expected: str) -> UserError:
@@ -468,7 +472,7 @@ class Surveyor:
         self._data = SetDigest()
         self._ids = hashlib.sha256()
         self._samples = 0
-        self._probes = self._hidden = 0
+        self._probes = self._hidden = self._with_images = 0
         self._folders: set[str] = set()
 
     def add(self, sample: Sample) -> None:
@@ -487,6 +491,7 @@ class Surveyor:
                     self._check(probe)
                     self._probes += 1
                     self._hidden += _hides_options(probe)
+                    self._with_images += _count_images(probe) > 0
         self._samples += 1
 
     def found(self) -> Survey:
@@ -498,6 +503,7 @@ class Surveyor:
             samples=self._samples,
             probes=self._probes,
             folders=tuple(sorted(self._folders)),
+            with_images=self._with_images,
             left_out=(HIDDEN_OPTIONS.format(self._hidden, self._probes),) if self._hidden else (),
         )
 

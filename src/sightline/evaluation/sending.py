@@ -61,7 +61,7 @@ def checks_images(prepared: Prepared) -> bool:
         and not spec.batch
         and models.replacement is None
         and any(model.capabilities.endpoint and model.capabilities.images for model in models.models)
-        and prepared.survey.probes * spec.repeats >= LEAST_REQUESTS
+        and prepared.survey.with_images * spec.repeats >= LEAST_REQUESTS
     )
 
 
