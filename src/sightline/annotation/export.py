@@ -37,6 +37,7 @@ from sightline.annotation.store import AnnotationStore
 from sightline.annotation.task import Records
 from sightline.annotation.types import Annotator, Entry
 from sightline.errors import UserError
+from sightline.evaluation.judges import HUMAN_PREFIX
 from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import VERDICTS, verdict_line
 from sightline.formats.tables import csv_bytes, workbook_bytes
@@ -188,7 +189,7 @@ def _answer_lines(one: Judgement) -> Iterator[HumanAnswer]:
     probes = one.item.hidden.get("probes") or f"{one.item.hidden['sample']}\t{one.item.variant}"
     for probe in [probes] if isinstance(probes, str) else probes:
         sample, _, variant = probe.partition("\t")
-        yield HumanAnswer(sample, variant, text, f"human:{one.name}")
+        yield HumanAnswer(sample, variant, text, f"{HUMAN_PREFIX}{one.name}")
 
 
 # -- The verdicts of an annotation project, as judges and reports read them from the store

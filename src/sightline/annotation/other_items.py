@@ -32,7 +32,7 @@ from sightline.errors import UserError
 from sightline.formats.files import file_digest_or_error, json_digest, read_bytes
 from sightline.formats.tables import read_table, table_rows
 from sightline.scoring.options import SIX_LETTERS
-from sightline.types import ImageRef, Probe, Sample
+from sightline.types import ImageRef, Probe, Sample, each_value
 
 
 def draft_items(request: SourceRequest) -> MadeItems:
@@ -55,7 +55,7 @@ def draft_items(request: SourceRequest) -> MadeItems:
     items = [
         Item(
             0,
-            texts={name: _draft_texts(value) for name, value in one.entry.values.items()},
+            texts={name: each_value(value) for name, value in one.entry.values.items()},
             images=one.item.images,
             cluster=one.item.cluster,
             authors=(one.name,),
@@ -79,10 +79,6 @@ def _accepted(store: AnnotationStore, number: int, state: State) -> list[tuple[I
 
     values = decided(state, store.annotators(number))
     return [(state.items[item], value) for item, value in values.items() if value == "yes"]
-
-
-def _draft_texts(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else value
 
 
 # -- Items of images: those of a folder, and those whose caption is checked

@@ -34,8 +34,9 @@ from sightline.errors import UserError
 from sightline.formats.groups import ORIGINAL, GroupLine
 from sightline.images import BadImage
 from sightline.plugins import arguments_of, check_contract, error_and_line, find_entry, plug_in
+from sightline.scoring.letters import lettered
 from sightline.text import fill
-from sightline.types import LETTERS, Labels
+from sightline.types import Labels
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -76,10 +77,7 @@ class Perturb(Struct, frozen=True):
             )
 
     def _prompt_of(self, shown: Perturbed) -> str:
-        listed = [
-            f"({letter}) {option}" for letter, option in zip(LETTERS, shown.options or (), strict=False)
-        ]
-        question = "\n".join([shown.question or "", *listed])
+        question = "\n".join([shown.question or "", *lettered(shown.options or ())])
         if "{question}" in self.prompt:
             return fill(self.prompt, question=question)
         return question if shown.question else self.prompt

@@ -30,18 +30,16 @@ def execute(options: argparse.Namespace) -> int:
     import asyncio
     import time
 
-    from sightline.cli.printing import print_tables
+    from sightline.cli.printing import plain_table, print_tables
     from sightline.config import load_config
     from sightline.engine.server_check import check_server
     from sightline.models.registry import ModelOptions, resolve
-    from sightline.reporting.table import Column, ReportTable
 
     config = load_config(options.config)
     model, *_ = resolve(options.model, ModelOptions(config, pairs(options.model_arg, "--model-arg")))
     began = time.monotonic()
     check = asyncio.run(check_server(model))
-    columns = [Column("text", name, name) for name in ("the model", "", "found")]
     rows = [(one.what, one.state, one.evidence) for one in check.findings]
     note = f"{check.asked} questions in {time.monotonic() - began:.0f} s; nothing is stored"
-    print_tables([ReportTable(model.name, tuple(columns), tuple(rows), (note,))], options.format)
+    print_tables([plain_table(model.name, ("the model", "", "found"), rows, [note])], options.format)
     return 1 if any(one.is_fault for one in check.findings) else 0

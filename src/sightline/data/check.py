@@ -19,7 +19,7 @@ from sightline.formats.files import file_digest
 from sightline.formats.groups import GroupLine
 from sightline.images import BadImage, decode, inspect_image
 from sightline.progress import progress
-from sightline.types import ImageRef, Sample
+from sightline.types import ImageRef, Sample, each_value
 
 THREADS = min(8, os.cpu_count() or 1)
 
@@ -191,7 +191,7 @@ def _label_counts(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for sample in samples:
         for label, value in sample.labels.items():
-            counts[label].update((value,) if isinstance(value, str) else dict.fromkeys(value).keys())
+            counts[label].update(dict.fromkeys(each_value(value)).keys())
     return {label: dict(values.most_common()) for label, values in counts.items()}
 
 

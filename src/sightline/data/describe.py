@@ -20,7 +20,7 @@ from sightline.data.pull import GROUPS, load_samples
 from sightline.images import BadImage, inspect_image
 from sightline.progress import progress
 from sightline.scoring.text import AUXILIARIES, lexicon
-from sightline.types import ImageRef, Sample
+from sightline.types import ImageRef, Sample, each_value
 
 
 class LabelShare(Struct, frozen=True):
@@ -135,7 +135,7 @@ def _labels(samples: Sequence[Sample], images: Sequence[Sequence[str]]) -> dict[
     carriers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for sample, names in zip(samples, images, strict=True):
         for label, value in sample.labels.items():
-            for item in dict.fromkeys((value,) if isinstance(value, str) else value):
+            for item in dict.fromkeys(each_value(value)):
                 counts[label][item] += 1
                 carriers[label][item].update(names)
     return {label: _shares(counts[label], carriers[label]) for label in counts}

@@ -21,9 +21,9 @@ from sightline.formats.groups import GroupLine, check_options, is_below, write_g
 from sightline.formats.tables import PARQUET, parquet_rows, read_table, table_rows
 from sightline.images import BadImage, inspect_image, read_original
 from sightline.progress import progress
-from sightline.scoring.letters import are_shown
+from sightline.scoring.letters import are_shown, lettered
 from sightline.text import cell_text, json_records
-from sightline.types import LETTERS, ImageFile, ImageRef
+from sightline.types import ImageFile, ImageRef
 
 Row = Mapping[str, Any]
 
@@ -144,12 +144,11 @@ def _line(row: Row, group: str, columns: Columns, number: str) -> GroupLine:
             raise _UnusableRow(f"no {what}")
     labels = {name: _texts(row.get(name)) for name in columns.labels}
     options = _options(row, columns.options)
-    listed = [f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=False)]
     is_shown = are_shown(options, prompt)
     return GroupLine(
         group,
         variant,
-        prompt=prompt if is_shown else "\n".join([prompt, *listed]),
+        prompt=prompt if is_shown else "\n".join([prompt, *lettered(options)]),
         question="" if is_shown else prompt,
         references=tuple(
             dict.fromkeys(text for name in columns.references for text in _texts(row.get(name)))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.evaluation.compare import RunName, judged_run
+from sightline.evaluation.judges import HUMAN_PREFIX
 from sightline.metrics.statistics import (
     LEAST_CLUSTERS,
     Estimates,
@@ -24,9 +25,6 @@ from sightline.reporting.notes import exact_text, task_of
 from sightline.reporting.tables import leading_metrics
 from sightline.store.store import Store
 from sightline.types import Group, Metric, MetricValue, Range, Result, subset_name
-
-HUMAN = "human:"
-"""What the model of a human's answers begins with."""
 
 AVERAGE = "all answers of the {} humans{}"
 OTHERS = (
@@ -48,17 +46,16 @@ def human_rows(results: Sequence[Result], runs: Sequence[RunName], store: Store 
     """
     tasks: dict[str, dict[str, int]] = {}
     for nth, result in enumerate(results):
-        if result.model.startswith(HUMAN):
+        if result.model.startswith(HUMAN_PREFIX):
             task = exact_text([*task_of(result), result.judge, result.options])
             tasks.setdefault(task, {})[result.model] = nth
     made: list[Result] = []
     for of in tasks.values():
         if len(of) > 1:
             same = [results[nth] for nth in of.values()]
+            others = (one for one in results if one.model not in of and task_of(one) == task_of(same[0]))
             apart = {
-                one.model.removeprefix(HUMAN)
-                for one in results
-                if one.model.startswith(HUMAN) and one.model not in of and task_of(one) == task_of(same[0])
+                one.model.removeprefix(HUMAN_PREFIX) for one in others if one.model.startswith(HUMAN_PREFIX)
             }
             made += _rows(same, [runs[nth] for nth in of.values()], store, sorted(apart))
     return made
@@ -111,7 +108,7 @@ def _chosen(results: Sequence[Result]) -> list[Result]:
             return [
                 replace(
                     results[nth],
-                    model=f"Humans, {word} ({results[nth].model.removeprefix(HUMAN)})",
+                    model=f"Humans, {word} ({results[nth].model.removeprefix(HUMAN_PREFIX)})",
                     notes=[_chosen_note(name, known, nth, lowest)],
                 )
                 for word, nth in named.items()

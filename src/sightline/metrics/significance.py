@@ -98,11 +98,14 @@ def significance(rows: Sequence[PairedValues], *, asides: bool = True) -> list[S
     Without `asides`, there are no t test and no McNemar's test, which decide nothing: for them scipy.special
     is imported, a tenth of the time of a comparison.
     """
-    tested = [_tested(row, asides=asides) for row in rows]
-    plain = [one.p for one in tested]
+    return _with_corrections([_tested(row, asides=asides) for row in rows])
+
+
+def _with_corrections(tests: Sequence[Significance]) -> list[Significance]:
+    plain = [one.p for one in tests]
     return [
         replace(one, holm=strict, benjamini_hochberg=mild)
-        for one, strict, mild in zip(tested, holm(plain), benjamini_hochberg(plain), strict=True)
+        for one, strict, mild in zip(tests, holm(plain), benjamini_hochberg(plain), strict=True)
     ]
 
 
@@ -110,15 +113,8 @@ def corrected_together(
     tables: Sequence[Mapping[MetricSubset, Significance]],
 ) -> list[dict[MetricSubset, Significance]]:
     """Correct the p-values of several tables for the number of all their rows."""
-    plain = [one.p for table in tables for one in table.values()]
-    both = zip(holm(plain), benjamini_hochberg(plain), strict=True)
-    return [
-        {
-            name: replace(one, holm=strict, benjamini_hochberg=mild)
-            for (name, one), (strict, mild) in zip(table.items(), both, strict=False)
-        }
-        for table in tables
-    ]
+    corrected = iter(_with_corrections([one for table in tables for one in table.values()]))
+    return [{name: next(corrected) for name in table} for table in tables]
 
 
 def flip_clusters(differences: Floats, clusters: NDArray[np.intp]) -> FlipTest:

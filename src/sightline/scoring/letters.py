@@ -9,6 +9,11 @@ from sightline.scoring.text import in_one_spelling
 from sightline.types import LETTERS
 
 
+def lettered(options: Sequence[str]) -> list[str]:
+    """The options as a prompt lists them: '(A) red'; one after Z has no letter, and is left out."""
+    return [f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=False)]
+
+
 def are_shown(options: Sequence[str], prompt: str) -> bool:
     """Whether a prompt shows its options; yes and no need not be shown."""
     shown = prompt.casefold()

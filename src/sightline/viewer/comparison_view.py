@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.metrics.flips import Change, ChangeCounts
-from sightline.metrics.significance import holm
+from sightline.metrics.significance import corrected_together
 from sightline.reporting.comparison import verdict
 from sightline.reporting.notes import label_of
 from sightline.reporting.table import LEAST_P_VALUE
@@ -177,18 +177,25 @@ def table_of_runs(compared: Mapping[str, RunComparison], metric: str) -> Differe
         return None
     changes = [one.difference for one, _ in found.values()]
     scale = difference_scale(number for one in changes for number in (one.value, one.low, one.high))
-    tested = {
-        (name, one.difference.metric): one.test.p if one.test else None
-        for name, comparison in compared.items()
-        for one in comparison.metrics
-        if one.difference.subset == "all" and one.difference.metric in (*comparison.leading, metric)
-    }
-    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+    tests = corrected_together(
+        [
+            {
+                (one.difference.metric, one.difference.subset): one.test
+                for one in comparison.metrics
+                if one.difference.subset == "all"
+                and one.difference.metric in (*comparison.leading, metric)
+                and one.test is not None
+            }
+            for comparison in (compared[name] for name in found)
+        ]
+    )
     rows = tuple(
         replace(
-            _row(one, name, scale), p=_p_text(corrected[name, metric]), gained=counts.gained, lost=counts.lost
+            _row(replace(one, test=corrected.get((metric, "all"))), name, scale),
+            gained=counts.gained,
+            lost=counts.lost,
         )
-        for name, (one, counts) in found.items()
+        for (name, (one, counts)), corrected in zip(found.items(), tests, strict=True)
     )
     return DifferenceTable(f"{metric} of each run, minus A", "run", rows, scale, of_runs=True)
 

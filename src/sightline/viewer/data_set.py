@@ -19,7 +19,7 @@ from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, open_groups
 from sightline.images import BadImage, inspect_image
 from sightline.store.store import Store
-from sightline.types import ImageFile, ImageRef, Labels
+from sightline.types import ImageFile, ImageRef, Labels, each_value
 
 KEPT = 4
 """The data sets that stay in memory."""
@@ -155,7 +155,7 @@ def _item(
     """A group; a text or references that all its probes share are those of the group."""
     values: dict[str, dict[str, None]] = {}
     for label, value in (pair for some in labels for pair in some.items()):
-        values.setdefault(label, {}).update(dict.fromkeys((value,) if isinstance(value, str) else value))
+        values.setdefault(label, {}).update(dict.fromkeys(each_value(value)))
     shared = {references for _, _, references, _ in probes}
     references = shared.pop() if len(shared) == 1 else ()
     return DataItem(

@@ -24,7 +24,7 @@ from sightline.metrics.significance import Comparison, MetricSubset
 from sightline.reporting.comparison import compared_metrics, comparison_notes, rows_of
 from sightline.reporting.notes import label_of
 from sightline.store.store import Store
-from sightline.types import Group, subset_name
+from sightline.types import Group, each_value, subset_name
 from sightline.viewer.index_entry import index_key, is_current, read_lines
 from sightline.viewer.index_images import RunImages, image_digests
 from sightline.viewer.index_types import (
@@ -249,7 +249,7 @@ def _judged_run(name: str, index: RunIndex) -> JudgedRun:
 
 def _labels(group: Group) -> Iterator[str]:
     for name, value in group.labels.items():
-        for one in (value,) if isinstance(value, str) else value:
+        for one in each_value(value):
             yield subset_name(name, one)
 
 

@@ -21,7 +21,7 @@ from sightline.scoring.similarity import SIMILAR, THRESHOLD
 from sightline.store import schema
 from sightline.store.runs import no_run
 from sightline.store.store import Store
-from sightline.types import Group, Outcome, Verdict, VerdictName
+from sightline.types import Group, Outcome, Verdict, VerdictName, each_value
 from sightline.viewer.index_types import (
     INCOMPARABLE,
     Consistency,
@@ -227,7 +227,7 @@ def _judge_views(verdicts: Sequence[Verdict]) -> set[str]:
 
 def _labels(outcome: Outcome) -> Iterator[tuple[str, str]]:
     for name, values in outcome.labels.items():
-        for value in (values,) if isinstance(values, str) else values:
+        for value in each_value(values):
             yield name, value
 
 

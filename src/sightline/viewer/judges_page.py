@@ -17,6 +17,7 @@ from sightline.annotation.store import ProjectRow
 from sightline.errors import UserError
 from sightline.evaluation.judge_data import JudgedAnswer, JudgeData
 from sightline.evaluation.judge_report import judge_report
+from sightline.evaluation.judges import HUMAN_PREFIX
 from sightline.evaluation.runs import find_run
 from sightline.formats.jsonl import decode_verdict, verdict_line
 from sightline.reporting.judges import JudgeReport, judge_tables, with_short_names
@@ -64,7 +65,7 @@ def _judges_of(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
         for one in index.details(differing.rows)
     ]
     shown = shown_images(viewer, summary.run, small=True)
-    judges = [name for name in run.judges if not name.startswith("human:")]
+    judges = [name for name in run.judges if not name.startswith(HUMAN_PREFIX)]
     return viewer.page(
         "judges_page.html",
         {

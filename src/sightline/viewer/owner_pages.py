@@ -56,7 +56,7 @@ from sightline.reporting.charts import PAGE_INCHES
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import corrected_tables
 from sightline.text import local_time
-from sightline.types import Verdict
+from sightline.types import Verdict, each_value
 from sightline.viewer.access import NOT_KEPT
 from sightline.viewer.addresses import NotFoundError, number_of, read_word
 from sightline.viewer.annotation_items import (
@@ -294,11 +294,7 @@ def _shown_answer(live: LiveProject, task: Task, one: AnswerToCompare) -> ShownA
         name = image_name(live.row, one.item.number, image.digest)
         return f"/projects/{live.row.number}/items/{one.item.number}/images/{name}"
 
-    expected = [
-        known
-        for value in one.item.expected.values()
-        for known in ([value] if isinstance(value, str) else value)
-    ]
+    expected = [known for value in one.item.expected.values() for known in each_value(value)]
     view = view_item(task, one.item, {}, url, ALL_STEPS)
     return ShownAnswer(one, view, expected, task.phase(one.item.phase).title)
 
@@ -537,9 +533,7 @@ def said(task: Task, values: Values) -> str:
     words = []
     for field in task.fields:
         value = values.get(field.name, ())
-        words += [
-            labels.get((field.name, one), one) for one in ((value,) if isinstance(value, str) else value)
-        ]
+        words += [labels.get((field.name, one), one) for one in each_value(value)]
     return ", ".join(words)
 
 
