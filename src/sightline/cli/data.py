@@ -206,6 +206,10 @@ def _table(found: DataCheck, split: SplitCheck) -> ReportTable:
     return plain_table(title, ("label", "value", f"#{noun}"), rows, [*_notes(split, noun)])
 
 
+def _without_consistency(single: int) -> str:
+    return f"no consistency, which compares the lines of a group: {counted(single, 'group')} of one line"
+
+
 def _notes(split: SplitCheck, noun: str) -> Iterator[str]:
     yield (f"{split.samples:,} {noun}, {split.images:,} image files, {split.clusters:,} distinct images")
     if split.cluster_sizes:
@@ -217,8 +221,7 @@ def _notes(split: SplitCheck, noun: str) -> Iterator[str]:
         sizes = ", ".join(f"{size} ({count:,})" for size, count in split.group_sizes.items())
         yield f"{sum(split.group_sizes.values()):,} groups, by their number of lines: {sizes}"
     if split.group_sizes and 1 in split.group_sizes:
-        single = counted(split.group_sizes[1], "group")
-        yield f"no consistency, which compares the lines of a group: {single} of one line"
+        yield _without_consistency(split.group_sizes[1])
     if split.group_sizes and split.without_reference:
         yield f"neither right nor wrong, without a reference: {counted(split.without_reference, 'line')}"
     yield (
@@ -434,8 +437,7 @@ def execute_groups(options: argparse.Namespace) -> int:
             title = f"{counted(len(made.left_out), 'row')} left out"
             show([plain_table(title, ("reason", "#rows", "the first"), reasons_of(made.left_out), [])])
     if made.single:
-        single = counted(made.single, "group")
-        print_note(f"no consistency, which compares the lines of a group: {single} of one line")
+        print_note(_without_consistency(made.single))
     print_note(f"next: sightline run groups:{made.file} --model MODEL --dry-run")
     return 1 if made.left_out else 0
 

@@ -15,6 +15,7 @@ import pybase64
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.benchmarks.groups.data import GROUPS
 from sightline.errors import UserError, some_of, unknown_name
 from sightline.formats.files import read_bytes, temporary_folder
 from sightline.formats.groups import GroupLine, check_options, is_below, write_groups
@@ -27,7 +28,7 @@ from sightline.types import ImageFile, ImageRef
 
 Row = Mapping[str, Any]
 
-GROUPS, IMAGES = "groups.jsonl", "images"
+IMAGES = "images"
 MOST_REASONS = 3
 """The reasons that the error of a table without a usable row names."""
 

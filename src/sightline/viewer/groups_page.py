@@ -128,13 +128,12 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
 
 def _values(run: StoredRun, detail: GroupDetail) -> list[tuple[str, float | None]]:
     """The leading metrics of a group with several answers, as groups.csv has them."""
-    description, row = run.description, detail.row
+    description = run.description
     if len(detail.outcomes) == 1 or not is_benchmark(description.benchmark):
         return []
     benchmark = find_benchmark(description.benchmark)
     metrics = group_metrics(benchmark, _options_of(run, benchmark))
-    key = (row.sample, row.draw, row.pooled)
-    group = group_of_lines(benchmark, key, detail.outcomes, detail.verdicts, description.decide)
+    group = group_of_lines(benchmark, detail.row.key, detail.outcomes, detail.verdicts, description.decide)
     names = [metric.name for metric in metrics]
     return list(zip(names, group_values(group, metrics), strict=True)) if group.sent else []
 
