@@ -202,8 +202,8 @@ class Workload:
 
 
 def _without_times(text: str) -> str:
-    """A file of results without the time that answers took, and the digest of the lines that say it."""
-    times = r'"(?:latency|p50|p95)": ?[0-9.e-]+|"answers\.jsonl": ?"[0-9a-f]{64}"'
+    """A file of results without the time that answers took, and the digests of the files that say it."""
+    times = r'"(?:latency|p50|p95)": ?[0-9.e-]+|"(?:answers\.jsonl|report\.md)": ?"[0-9a-f]{64}"'
     return re.sub(times, "", text)
 
 
