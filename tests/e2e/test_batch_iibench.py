@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.models.batch_provider import RunningProvider
+from tests.results import lasting_lines
 
 QUESTIONS = 1399
 
@@ -54,14 +54,9 @@ def test_real_questions_are_paid_once_although_the_driver_is_killed_twice(
     live = start(*words, "--store", "live.db", "--out", "live").end(120)
     assert live[0] == 0
     results = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("batch", "live")]
-    answers = [_answers(tmp_path / name) for name in ("batch", "live")]
+    answers = [lasting_lines(tmp_path / name / "answers.jsonl") for name in ("batch", "live")]
     print(f"metrics equal those of a live run: {results[0]['metrics'] == results[1]['metrics']}")
     print(f"answers equal: {answers[0] == answers[1]} ({len(answers[0]):,} lines)")
     assert results[0]["metrics"] == results[1]["metrics"]
     assert answers[0] == answers[1]
     assert len(answers[0]) == QUESTIONS
-
-
-def _answers(folder: Path) -> list[str]:
-    """The lines without the time that each answer took."""
-    return re.sub(r'"latency":[0-9.e-]+', "", (folder / "answers.jsonl").read_text()).splitlines()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from PIL import Image
+from tests.results import lasting_lines
 
 from sightline.cli.main import main
 
@@ -64,12 +65,6 @@ def here(done: Done, monkeypatch: pytest.MonkeyPatch) -> Done:
     return done
 
 
-def lines(name: str) -> list[dict[str, Any]]:
-    """The lines of a file without the time that an answer took, which a scored one does not have."""
-    found = [json.loads(line) for line in Path(name).read_text().splitlines()]
-    return [{field: value for field, value in line.items() if field != "latency"} for line in found]
-
-
 def write(name: str, records: Iterable[dict[str, Any]]) -> str:
     Path(name).write_text("".join(json.dumps(record) + "\n" for record in records))
     return name
@@ -119,7 +114,7 @@ def plain(group: str, responses: Sequence[str], *references: str, **labels: str)
 
 def test_every_masked_image_is_asked_once_and_the_unmasked_one_never(here: Done) -> None:
     assert here.asked[0] == 3 * GROUPS
-    answers = lines("all/answers.jsonl")
+    answers = lasting_lines(Path("all/answers.jsonl"))
     assert [line["variant"] for line in answers] == ["m0", "m1", "m2"] * GROUPS
     assert all(line["references"] == [line["labels"]["category"]] for line in answers)
     assert kept("all")["con", "all"]["n"] == 3 * GROUPS
@@ -128,7 +123,7 @@ def test_every_masked_image_is_asked_once_and_the_unmasked_one_never(here: Done)
 
 def test_sampling_asks_each_masked_image_three_times_more(here: Done) -> None:
     assert here.asked[1] == 3 * 3 * GROUPS
-    images = {(line["sample"], line["variant"]) for line in lines("sampling/answers.jsonl")}
+    images = {(line["sample"], line["variant"]) for line in lasting_lines(Path("sampling/answers.jsonl"))}
     assert len(images) == 3 * GROUPS
     assert kept("sampling")["acc", "all"]["n"] == 4 * 3 * GROUPS
     assert kept("sampling")["con", "all"]["n"] == 6 * 3 * GROUPS
@@ -147,10 +142,12 @@ def test_second_runs_send_nothing_and_say_the_same(here: Done, capsys: pytest.Ca
 def consistency(folder: str, *name: str) -> dict[tuple[str, ...], float]:
     """The share of consistent pairs of each group, which these fields name, counted from the files alone."""
     values = {
-        tuple(one["targets"]): one["value"] for one in lines(f"{folder}/verdicts.jsonl") if one["value"]
+        tuple(one["targets"]): one["value"]
+        for one in lasting_lines(Path(f"{folder}/verdicts.jsonl"))
+        if one["value"]
     }
     found = {}
-    answers = lines(f"{folder}/answers.jsonl")
+    answers = lasting_lines(Path(f"{folder}/answers.jsonl"))
     for group, members in groupby(answers, key=lambda line: tuple(line[field] for field in name)):
         pairs = [values[pair] > 0.7 for pair in combinations([one["key"] for one in members], 2)]
         found[group] = sum(pairs) / len(pairs)
@@ -188,7 +185,7 @@ def test_scoring_the_answers_of_a_results_folder_gives_its_metrics(
 ) -> None:
     scoring = ("score", "mmr3:context", "all/answers.jsonl", *data, "--out", f"scored{len(data)}")
     assert by_name(printed(capsys, *scoring)) == kept("all")
-    assert lines(f"scored{len(data)}/answers.jsonl") == lines("all/answers.jsonl")
+    assert lasting_lines(Path(f"scored{len(data)}/answers.jsonl")) == lasting_lines(Path("all/answers.jsonl"))
     against = printed(capsys, *scoring, "--with", "unchanged=sampling/answers.jsonl")
     assert by_name(against) == by_name(printed(capsys, "report", 1))
     unchanged = ("score", "mmr3:context", "sampling/answers.jsonl", "--set", "unchanged=on", *data)
@@ -333,7 +330,7 @@ def test_an_empty_answer_is_wrong_and_unlike_all_others_or_left_out(
 def test_a_missing_variant_is_wrong_and_its_pairs_are_counted(
     here: Done, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write("short.jsonl", lines("all/answers.jsonl")[1:])
+    write("short.jsonl", lasting_lines(Path("all/answers.jsonl"))[1:])
     scoring = ("score", "mmr3:context", "short.jsonl", "--data", "masked")
     assert f"1 of {3 * GROUPS} answers are missing" in refused(capsys, *scoring)
     result = printed(capsys, *scoring, "--allow-missing", status=1)
@@ -426,7 +423,7 @@ def test_where_humans_alone_judge_answers_are_compared_all_the_same(
 ) -> None:
     verdicts = [
         {"targets": [line["key"]], "question": "correct", "verdict": "right", "judge": "ann"}
-        for line in lines("all/answers.jsonl")
+        for line in lasting_lines(Path("all/answers.jsonl"))
     ]
     scoring = ("score", "mmr3:context", "all/answers.jsonl", "--judge")
     metrics = by_name(printed(capsys, *scoring, "human:" + write("human.jsonl", verdicts)))

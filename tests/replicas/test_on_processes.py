@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,9 +9,9 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.results import lasting_metrics
 
 from sightline.errors import UserError
 from sightline.models.registry import ModelOptions
@@ -77,11 +76,7 @@ def test_a_run_with_a_killed_process_has_the_metrics_of_one_process(tmp_path: Pa
     alone = start(tmp_path, data, "alone")
     assert alone.communicate(timeout=SECONDS)
     assert alone.returncode == 0
-    assert _metrics(tmp_path / "processes") == _metrics(tmp_path / "alone")
-
-
-def _metrics(folder: Path) -> Any:
-    return json.loads((folder / "metrics.json").read_text())
+    assert lasting_metrics(tmp_path / "processes") == lasting_metrics(tmp_path / "alone")
 
 
 @pytest.mark.parametrize(

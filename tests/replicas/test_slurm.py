@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from tests.models.test_served import PROGRAM, SIGHTLINE
 from tests.replicas.slurm_cluster import SlurmCluster, soon, why_not
+from tests.results import lasting_metrics
 
 from training.scenes.build import generate_iibench
 
@@ -128,7 +129,7 @@ def _metrics(folder: Path) -> list[Any]:
     """The metrics of all points of a sweep."""
     files = sorted(folder.rglob("metrics.json"))
     assert len(files) == 4
-    return [json.loads(file.read_text()) for file in files]
+    return [lasting_metrics(file.parent) for file in files]
 
 
 def test_a_sweep_survives_a_killed_and_a_requeued_job_with_the_metrics_of_one_process(lab: Lab) -> None:
