@@ -93,8 +93,13 @@ class Lab:
         return done.returncode, out + errors
 
     def served(self, *flags: str) -> list[str]:
-        """A run whose model a stand-in for vLLM serves."""
+        """A run whose model a stand-in for vLLM serves.
+
+        Few requests are in flight: most are still to be asked when a driver is killed, and they are fewer than
+        a server answers, so that none of them can end two servers.
+        """
         words = ["run", "iibench", "--model", "vllm/org/llava", "--on", "slurm:test", "--store", "s.db"]
+        words += ["--concurrency", "4"]
         return [*words, "--model-arg", f"executable={PROGRAM}", "--model-arg", f"flags={' '.join(flags)}"]
 
     def lines(self, kind: str) -> list[Any]:
@@ -199,8 +204,7 @@ def test_ctrl_c_cancels_the_jobs_and_keeps_the_answers(lab: Lab) -> None:
 
 def test_jobs_that_end_are_submitted_again_and_their_requests_answered(lab: Lab) -> None:
     lab.profile(replicas=1)
-    # Fewer in flight than a server answers: none of them can end two servers.
-    status, said = lab.run(*lab.served("--answers 15"), "--concurrency", "4")
+    status, said = lab.run(*lab.served("--answers 15"))
     assert status == 0, said
     assert said.count("in place of those that ended") == 2
     assert len(lab.attempts("s.db")) == 40
