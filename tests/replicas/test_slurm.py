@@ -95,8 +95,8 @@ class Lab:
     def served(self, *flags: str) -> list[str]:
         """A run whose model a stand-in for vLLM serves.
 
-        Few requests are in flight: most are still to be asked when a driver is killed, and they are fewer than
-        a server answers, so that none of them can end two servers.
+        Few requests are in flight: most are still to be asked when a driver is killed, and they are fewer
+        than a server answers, so that none of them can end two servers.
         """
         words = ["run", "iibench", "--model", "vllm/org/llava", "--on", "slurm:test", "--store", "s.db"]
         words += ["--concurrency", "4"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 from sightline.scoring.options import SIX_LETTERS
 from sightline.scoring.scorer import flag
@@ -39,6 +40,28 @@ def consistent(group: Group) -> Iterator[Term]:
     """1 for a question answered right under every order of its options, of 1 scored under all."""
     if all(outcome.scored for outcome in group):
         yield Term(all(outcome.right for outcome in group), 1)
+
+
+def parts(group: Group, key: Callable[[Outcome], str | None]) -> Iterator[Sequence[Outcome]]:
+    """The answers of a group by a grouping within it, which may cross others; None: in no part."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in group:
+        if (name := key(outcome)) is not None:
+            found.setdefault(name, []).append(outcome)
+    yield from found.values()
+
+
+def all_right(
+    key: Callable[[Outcome], str | None], is_right: Callable[[Outcome], bool] = attrgetter("right")
+) -> Callable[[Group], Iterator[Term]]:
+    """1 for a part of a group whose answers are all right, of 1 whose answers are all scored."""
+
+    def terms(group: Group) -> Iterator[Term]:
+        for part in parts(group, key):
+            if all(outcome.scored for outcome in part):
+                yield Term(all(map(is_right, part)), 1)
+
+    return terms
 
 
 def share_of(holds: Callable[[Outcome], bool]) -> Callable[[Group], Iterator[Term]]:
