@@ -16,6 +16,7 @@ from PIL import Image
 
 from sightline.builders.equivalence import read_pairs
 from sightline.cli.main import main
+from sightline.formats.groups import read_groups
 
 FORMS = {
     "numbered": "1. {a}\n2. {b}\n3. {c}",
@@ -363,3 +364,47 @@ def test_a_judge_that_fails_leaves_its_pairs_out_and_is_asked_again(
     server.failing = set()
     assert main([*judging, "--retry-errors", "--max-requests", "1"]) == 4
     assert main([*judging, "--retry-errors"]) == 0
+
+
+def test_a_model_translates_questions_and_the_options_stay(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    replies = {
+        "Is it a bus?": ["Ist es ein Bus?"],
+        "Which is it?": ["Here you are:\nWelches?", "Welches ist es?"],
+        "Where is bus 12?": ["Wo ist der Bus?"],
+    }
+
+    def reply(body: dict[str, Any]) -> tuple[int, Any]:
+        server.bodies.append(body)
+        question = next(one for one in replies if one in json.dumps(body["messages"]))
+        said = replies[question]
+        text = said.pop(0) if len(said) > 1 else said[0]
+        return 200, {
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]
+        }
+
+    monkeypatch.setattr(server, "reply", reply)
+    options = "\n(A) a bus\n(B) a car"
+    lines = [
+        {"group": "1", "variant": "a", "prompt": "Is it a bus?", "references": ["yes"]},
+        {"group": "2", "variant": "a", "prompt": f"Which is it?{options}", "options": ["a bus", "a car"]},
+        {"group": "3", "variant": "a", "prompt": "Where is bus 12?"},
+    ]
+    Path("mine.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    command = ["build", "reword", "mine.jsonl", "--language", "German", "--model", server.model, "--quiet"]
+    assert main([*command, "--out", "a.jsonl"]) == 0
+    made = {line.group: line for line in read_groups(Path("a.jsonl")) if line.variant == "a-German"}
+    assert {group: line.prompt for group, line in made.items()} == {
+        "1": "Ist es ein Bus?\nAnswer in English.",
+        "2": f"Welches ist es?{options}",
+    }
+    assert made["2"].labels["wording"] == "in German"
+    assert made["2"].facts["draw"] == 1
+    assert "left out: 1, the translation lost '12'" in capsys.readouterr().err
+    asked = len(server.bodies)
+    assert asked == 1 + 2 + 3  # three attempts at most
+    assert main([*command, "--out", "b.jsonl"]) == 0
+    assert len(server.bodies) == asked
+    assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()

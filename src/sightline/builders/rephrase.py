@@ -179,7 +179,7 @@ def _lines(source: SourceItem, file: ImageFile, result: ReplyResult[Rephrasings]
             references=source.references,
             labels=source.labels
             if variant == ORIGINAL
-            else {**source.labels, "edits": edits(source, question)},
+            else {**source.labels, "edits": edits(source.question, question)},
             cluster=file.digest,
             facts={} if variant == ORIGINAL else {"reply": result.key, "draw": result.draw},
         )
@@ -187,13 +187,13 @@ def _lines(source: SourceItem, file: ImageFile, result: ReplyResult[Rephrasings]
     ]
 
 
-def edits(source: SourceItem, question: str) -> str:
+def edits(question: str, rephrased: str) -> str:
     """How far a rephrasing is from its question: their edit distance in words, over the longer one's words.
 
-    >>> edits(SourceItem("1", "", question="What is it?"), "What is this thing?")
+    >>> edits("What is it?", "What is this thing?")
     '50-60 %'
     """
-    first, second = (text.casefold().rstrip("?. ").split() for text in (source.question, question))
+    first, second = (text.casefold().rstrip("?. ").split() for text in (question, rephrased))
     row = list(range(len(second) + 1))
     for number, word in enumerate(first, 1):
         before, row[0] = row[0], number

@@ -10,8 +10,8 @@ EXAMPLE = """example:
 
 A built folder holds groups.jsonl, images/ and manifest.json. Evaluate what rephrase, restyle and mask build
 with `sightline run mmr3:rephrasing`, `mmr3:restyling` or `mmr3:context --data FOLDER`, and any other groups
-with `sightline run groups:FOLDER`. `sightline serve --data FOLDER` shows the groups. caption and read write
-a file; equivalence measures; curate, synthesize and split make your own data sets. What humans write,
+with `sightline run groups:FOLDER`. `sightline serve --data FOLDER` shows the groups. reword, caption and read
+write a file; equivalence measures; curate, synthesize and split make your own data sets. What humans write,
 verify, rate and compare is in projects of `sightline annotate`.
 """
 
@@ -19,6 +19,10 @@ SUBCOMMANDS = {
     "rephrase": (
         build_questions.register_rephrase,
         "write three rephrasings of each question with a chat model (MM-R3)",
+    ),
+    "reword": (
+        build_questions.register_reword,
+        "reword the questions of a groups file: typos, case, negation, option orders, languages",
     ),
     "restyle": (
         build_images.register_restyle,

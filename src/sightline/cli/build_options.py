@@ -83,10 +83,10 @@ def add_workers(group: ArgumentGroup) -> None:
     add("--threads", type=int, metavar="N", help="threads of each process (default: cores / processes)")
 
 
-def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True) -> None:
+def add_requests(parser: argparse.ArgumentParser, *, fresh: bool = True, model_required: bool = True) -> None:
     """Add the options of builders that ask a model."""
     group = parser.add_argument_group("requests")
-    add_model(group)
+    add_model(group, required=model_required)
     add_request_limits(group)
     if fresh:
         tag = "ignore cached replies and store new ones under this tag"

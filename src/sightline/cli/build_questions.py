@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sightline.builders.equivalence import EquivalenceMeasure, EquivalenceReport, VariantPair
     from sightline.builders.rephrase import RephraseJob
     from sightline.builders.synthesize import SynthesisJob
+    from sightline.builders.wording import Wording
     from sightline.engine.client import ModelClient
     from sightline.models.embedder import Embedder
     from sightline.models.ocr import Reader
@@ -132,6 +133,122 @@ def _build_rephrasings(job: RephraseJob, client: ModelClient, options: argparse.
     if any(one.value for one in results.values()) or not unanswered:
         print_built(write_rephrasings(job, results, out, force=options.force), out)
     return request_exit_status(client, unanswered, f"{len(job.sources):,} questions", "answer")
+
+
+# -- `sightline build reword`: other wordings of the questions of a groups file
+
+REWORD_EXAMPLE = """examples:
+  sightline data groups questions.csv --group id --prompt question --options A B C D --references answer
+  sightline build reword data/questions --kind typos --kind case --kind options --out data/reworded.jsonl
+  sightline build reword mine.jsonl --kind templates --template "Look closely. {question}" --out looked.jsonl
+  sightline build reword mine.jsonl --language German --language Hindi --model openai/gpt-4o --out two.jsonl
+  sightline run groups:data/reworded.jsonl --model http://localhost:8000/v1#llava --name reworded
+  sightline report reworded --by wording
+
+Every line stays, with the label `wording` = asked; each of its wordings is another variant of its group.
+typos: in words of four letters or more, never in numbers, placeholders, quoted texts, options or answers.
+case: lower and upper. templates: texts around the question. negation: of questions for yes or no, in a
+group of its own with the other answer. options: their orders; letters of references follow the options.
+--language: a chat model translates the question. Lines without a wording are counted with the reason.
+"""
+WORDINGS = ("typos", "case", "templates", "negation", "options")
+
+
+def register_reword(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = REWORD_EXAMPLE
+    group = parser.add_argument_group("wordings")
+    add = group.add_argument
+    add("groups", metavar="GROUPS", help="groups file, or a folder with groups.jsonl")
+    add("--kind", action="append", default=[], choices=WORDINGS, help="what to change; may repeat")
+    add("--rate", type=float, action="append", metavar="N", help="typos per 100 letters (default: 2, 5, 10)")
+    add(
+        "--template",
+        action="append",
+        metavar="TEXT",
+        help="text with {question}; may repeat",
+    )
+    add("--orders", type=int, metavar="N", help="N random orders of options (default: all rotations)")
+    add("--language", action="append", default=[], metavar="NAME", help="language; may repeat")
+    add("--answer-in", default="English", metavar="NAME", help="language of its answers (default: English)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of typos, orders, replies (default: 0)")
+    add_limit(group, "groups")
+    add("--out", required=True, metavar="FILE", help="groups file, above the images of GROUPS")
+    add_output(group, force="replace FILE")
+    add_requests(parser, fresh=False, model_required=False)
+    parser.set_defaults(execute=execute_reword)
+
+
+def execute_reword(options: argparse.Namespace) -> int:
+    """Write the file; returns 1 if a question has no translation yet, 4 if the budget is reached."""
+    import asyncio
+
+    from sightline.benchmarks.groups.data import GROUPS
+    from sightline.builders import wording
+    from sightline.builders.replies import collect_replies, dropped_reasons, unanswered_reasons
+    from sightline.engine.client import ModelClient
+    from sightline.formats.files import refuse_overwriting
+
+    file, out = Path(options.groups), Path(options.out)
+    file = file / GROUPS if file.is_dir() else file
+    limited([], options)
+    made = wording.reword_groups(file, _wording(options), options.limit)
+    if options.dry_run:
+        print_line(f"wordings                    {sum(len(others) for _, others in made.lines):,}")
+    else:
+        refuse_overwriting(out, options.force, read=[file])
+    client, results = None, {}
+    if options.model:
+        asking = model_client_options(options, fresh=f"seed {options.seed}" if options.seed else "")
+        client = ModelClient(asking, wording.SAMPLING)
+        requests = wording.translation_requests(made.asked, client)
+        if options.dry_run:
+            estimate_requests(requests, client)
+        else:
+            with client.store() as store:
+                show = not options.quiet
+                replies = collect_replies(requests, client, store, "translating", show_progress=show)
+                results = asyncio.run(replies)
+            print_requests(client)
+    for reason, count in Counter({**made.left_out, **dropped_reasons(results)}.values()).most_common():
+        print_note(f"  left out: {count:,}, {reason}")
+    if options.dry_run:
+        return 0
+    lines = list(wording.with_translations(made, results, options.answer_in))
+    wording.write_rewordings(lines, file, out)
+    print_line(f"{out}: {len({line.group for line in lines}):,} groups, {len(lines):,} probes")
+    if client is None:
+        return 0
+    unanswered = unanswered_reasons(results)
+    return request_exit_status(client, unanswered, f"{len(made.asked):,} questions", "translation")
+
+
+def _wording(options: argparse.Namespace) -> Wording:
+    from sightline.builders.wording import TEMPLATES, Wording
+
+    needed = [("rate", "typos"), ("template", "templates"), ("orders", "options")]
+    for option, kind in needed:
+        if getattr(options, option) is not None and kind not in options.kind:
+            raise UserError(f"--{option} has no effect", expected=f"--kind {kind} with it")
+    if bool(options.language) != bool(options.model):
+        raise UserError("--language and --model belong together", expected="both, or neither")
+    if not options.kind and not options.language:
+        raise UserError("nothing is to be reworded", expected="--kind NAME, or --language NAME")
+    for rate in options.rate or ():
+        if not 0 < rate <= 20:
+            raise UserError("--rate is wrong", found=rate, expected="more than 0 and at most 20")
+    for template in options.template or ():
+        if "{question}" not in template:
+            raise UserError("--template has no {question}", found=template)
+    if options.orders is not None and options.orders < 1:
+        raise UserError("--orders is too small", found=options.orders, expected="1 or more")
+    return Wording(
+        kinds=tuple(dict.fromkeys(options.kind)),
+        rates=tuple(dict.fromkeys(options.rate or Wording().rates)),
+        templates=tuple(dict.fromkeys(options.template or TEMPLATES)),
+        orders=options.orders,
+        languages=tuple(dict.fromkeys(options.language)),
+        seed=options.seed,
+    )
 
 
 # -- `sightline build synthesize`: instructions for images, with responses, by a model that takes images
