@@ -501,7 +501,8 @@ class Release(Struct, frozen=True):
     a repository at GitHub. `images` is the repository's folder of images. Where the
     repository holds no images, `image_urls` is the column of the records with the URL of each image, and
     `image_path` maps a URL to the image's path in a data folder. `user_records` are splits that a data
-    folder may hold although nobody released them.
+    folder may hold although nobody released them. `elsewhere` names what the repository lacks, where it is
+    and which command takes it.
     """
 
     name: str
@@ -516,6 +517,7 @@ class Release(Struct, frozen=True):
     files: tuple[ReleasedFile, ...] = ()
     user_records: tuple[UserRecords, ...] = ()
     archive: str = ""
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def contents(self) -> tuple[ReleasedRecords | ReleasedFile, ...]:

@@ -32,6 +32,7 @@ EXAMPLE = """examples:
 PULL_EXAMPLE = """examples:
   sightline data pull codis                              into ./data/codis
   sightline data pull contextual                         the records, then 506 images by their URLs
+  sightline data pull mmr3                               the authors' label files; images are elsewhere
   sightline data pull styles                             weights for `build restyle`, into ./data/styles
   sightline data pull embedder                           weights of all-MiniLM-L6-v2, into ./data/embedder
   sightline data pull iibench --to /srv/data --from II-Bench.tar.gz
@@ -54,9 +55,9 @@ def register_pull(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="origin",
         metavar="URL|PATH",
-        help="other source of the repository's .tar.gz at the pinned revision (contextual, styles, "
-        "embedder: or a folder of the files); its checksum is verified too. For a table: a folder of its "
-        "images",
+        help="other source of the repository's .tar.gz at the pinned revision (contextual, mmr3, "
+        "styles, embedder: or a folder of the files); its checksum is verified too. For a table: a folder of "
+        "its images",
     )
     add(
         "--allow-private",
@@ -71,10 +72,10 @@ def register_pull(parser: argparse.ArgumentParser) -> None:
 
 def execute_pull(options: argparse.Namespace) -> int:
     """Download the data set or the images of the table; returns 1 if an image is missing."""
-    from sightline.data.pull import EMBEDDER_WEIGHTS, STYLE_WEIGHTS, releases
+    from sightline.data.pull import EMBEDDER_WEIGHTS, MMR3_LABELS, STYLE_WEIGHTS, releases
 
-    weights = (STYLE_WEIGHTS, EMBEDDER_WEIGHTS)
-    known = {**releases(), **{release.name: release for release in weights}}
+    others = (MMR3_LABELS, STYLE_WEIGHTS, EMBEDDER_WEIGHTS)
+    known = {**releases(), **{release.name: release for release in others}}
     if options.source in known:
         return _pull_release(known[options.source], options)
     if Path(options.source).is_file():
@@ -133,6 +134,8 @@ def _print_pulled(pulled: PulledData) -> None:
         print_line(f"{pulled.folder}: {pulled.repository} at {pulled.revision}{present}")
         print_line(f"  paper: {pulled.paper}")
         print_line(f"  licence: {pulled.licence}")
+        for line in pulled.elsewhere:
+            print_line(f"  not in it: {line}")
         if pulled.images is not None:
             _print_images(pulled.images, pulled.folder)
     if pulled.images is not None:

