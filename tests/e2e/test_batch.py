@@ -168,7 +168,7 @@ def test_a_line_that_the_provider_refuses_is_recorded_and_the_others_are_sent_ag
     provider.set(problem='[{"code": "invalid_request", "message": "max_tokens is too large", "line": 3}]')
     status, _, errors = command(*words, "--batch")
     assert status == 1
-    assert "1 of 20 probes failed" in errors
+    assert "1 of 20 probes has no answer" in errors
     assert "max_tokens is too large" in errors
     assert provider.sizes == [QUESTIONS, QUESTIONS - 1]
     assert command(*words, "--batch", "--retry-errors", "--fingerprint", "off")[0] == 0

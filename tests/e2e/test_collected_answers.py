@@ -566,3 +566,45 @@ def test_collected_answers_are_a_run_that_reports_what_score_printed_and_no_answ
     again = capsys.readouterr()
     assert "sent 0, cached 24" in again.err
     assert json.loads(again.out)["metrics"][:2] == asked["metrics"][:2]
+
+
+def test_a_group_that_is_answered_in_part_is_named_then_counts_as_far_as_its_answers_go(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    asked = [question(n, ["x", "y"], "x", variant=variant) for n in (1, 2, 3) for variant in "vw"]
+    groups = lines(tmp_path / "g.jsonl", asked)
+    given = [{"id": name, "variant": v, "response": "A"} for name, v in (("1", "v"), ("1", "w"), ("2", "v"))]
+    answers = lines(tmp_path / "a.jsonl", given)
+    assert score(groups, answers)[0] == 2
+    assert "3 of 6 answers are missing: 2 (w), 3 (v), 3 (w); expected" in (said := capsys.readouterr().err)
+    assert "--only-answered" in said
+    assert score(groups, answers, "--only-answered")[0] == 2
+    assert "1 of 4 answers are missing: 2 (w); expected" in (said := capsys.readouterr().err)
+    assert "--only-answered" not in said
+    assert "--allow-missing" in said
+
+    options = ("--only-answered", "--allow-missing", "--store", str(tmp_path / "s.db"))
+    assert main(["score", f"groups:{groups}", str(answers), *options]) == 1
+    printed = capsys.readouterr()
+    # Three right answers of four probes; one pair of two, whose answers are the same.
+    assert [line.split()[:3] for line in printed.out.splitlines() if line.startswith(("acc", "con"))] == [
+        ["acc", "75.0", "4"],
+        ["con", "100.0", "1"],
+    ]
+    text = " ".join(printed.out.split())
+    assert "2 samples, 4 probes: 1 error; judged" in text
+    assert "1 of 4 probes has no answer: counted as not right" in text
+    assert "1 of 2 pairs are not compared: an answer is missing or empty" in text
+    assert "only 2 of 3 samples count: the file has no answer to the others" in text
+    assert "1 of 4 probes has no answer:" in printed.err
+
+
+def test_of_questions_with_options_one_note_says_which_metrics_compare_texts(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    asked = [question(n, ["x", "y"], "x", variant=variant, response="A") for n in (1, 2) for variant in "vw"]
+    groups = lines(tmp_path / "g.jsonl", asked)
+    assert main(["score", f"groups:{groups}", "--store", str(tmp_path / "s.db")]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "s_gt, s_c: no value, no free answers to compare" in text
+    assert text.count("no free answers") == text.count("s_gt") == 1

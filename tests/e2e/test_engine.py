@@ -150,7 +150,7 @@ def test_what_fails_every_time_is_listed_and_asked_again_by_the_same_command(
     status, out, err = start(*words).end()
     assert status == 1
     assert json.loads(out)["errors"] == 60
-    assert "60 of 60 probes failed" in err
+    assert "60 of 60 probes have no answer" in err
     assert "requests to the model stopped: too many failed in a row" in err
     assert server.stats()["requests"] < 100
     server.stop()
@@ -289,7 +289,7 @@ def test_broken_images_fail_their_own_samples_and_the_rest_is_answered(
         "is outside the data folder",
     ):
         assert reason in err
-    assert "12 of 40 probes failed" in err
+    assert "12 of 40 probes have no answer" in err
     assert "Traceback" not in err
     # Mended, the command asks what it could not ask before, and nothing else.
     for number in (0, 1, 2, 3, 5):

@@ -67,7 +67,7 @@ def test_a_model_that_fails_does_not_stop_the_others(mock: Any, command: Any, tm
     status, out, err = command(*_words(data, bad.model, good.model))
     assert status == 1
     assert [one["exit_status"] for one in _points(tmp_path)] == [1, 1, 0, 0]
-    assert "20 of 20 probes failed" in err
+    assert "20 of 20 probes have no answer" in err
     assert "no probe has an answer" in out
 
 

@@ -41,7 +41,7 @@ def notes(groups: Iterable[Sequence[Outcome]], sampling: Mapping[str, Any] = WAR
     for outcomes in groups:
         first = outcomes[0]
         summary.add(JudgedGroup(Group(first.sample, first.draw, "c", tuple(outcomes)), []))
-    return summary_notes(summary, 0, sampling)
+    return summary_notes(summary, 0, {"sampling": sampling})
 
 
 def repeated(requests: int, draws: int = 2, *, pooled: bool = False, **changes: Any) -> list[list[Outcome]]:

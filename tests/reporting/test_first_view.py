@@ -78,7 +78,7 @@ def test_the_worst_notes_come_first_and_the_others_are_counted(codis: Make) -> N
     text, left_out = printed(noted)
     notes = [line.strip() for line in text.splitlines() if line.startswith("  ")]
     assert [note for note in notes if "caveat" in note] == [f"caveat {nth}" for nth in range(MOST_NOTES - 2)]
-    assert any(note.startswith("7 of 706 probes failed") for note in notes)
+    assert any(note.startswith("7 of 706 probes have no answer") for note in notes)
     (table,) = first_view([noted])
     assert left_out == len(table.all_notes) - MOST_NOTES
     whole = io.StringIO()

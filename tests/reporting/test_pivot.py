@@ -198,7 +198,7 @@ def test_a_run_without_answers_has_no_value_and_some_missing_answers_are_reporte
     assert table.rows[0][1:5] == (None,) * 4
     notes = "\n".join(table.all_notes)
     assert "a, size=224: no probe has an answer" in notes
-    assert "a, size=640: 7 of 5,328 probes failed and count as not right" in notes
+    assert "a, size=640: 7 of 5,328 probes have no answer: counted as not right" in notes
     assert "b, size=224: acc: no value, nothing counts" in notes
     assert "0 to 5,328 errors" in notes
 

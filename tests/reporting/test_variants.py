@@ -140,3 +140,35 @@ def test_a_text_that_chooses_no_option_is_no_empty_answer(
     assert main(["score", "groups", str(file), "--out", str(out), "--quiet"]) == 0
     (table,) = printed(capsys, out, "--answers", 9)
     assert {row["answer"]: row["n"] for row in table["rows"]} == {"red": 1, "(no option)": 1, "(empty)": 1}
+
+
+@pytest.mark.parametrize(
+    ("right", "shown", "said"), [(0, 0, "all 4 verdicts are undecided"), (1, 2, "verdicts (3 of 4, 75.0 %)")]
+)
+def test_undecided_verdicts_are_said_before_variants_are_compared(
+    right: int, shown: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair: dict[str, Any] = {
+        "image_id": "a.jpg",
+        "question": "Am I opening or closing my bag?",
+        "context": {"context_1": "I pull the zipper to the left.", "context_2": "To the right."},
+        "answer": {"answer_1": "Opening your bag.", "answer_2": "Closing your bag."},
+        "category": "Location and Orientation",
+    }
+    (tmp_path / "data.json").write_text(json.dumps([pair | {"id": name} for name in ("000", "001")]))
+    asked = [(name, n, pair["answer"][f"answer_{n}"]) for name in ("000", "001") for n in (1, 2)]
+    answers = [
+        {"id": name, "variant": f"context_{n}", "response": reference if nth < right else "(A)"}
+        for nth, (name, n, reference) in enumerate(asked)
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in answers))
+    out = tmp_path / "out"
+    given = ("--data", str(tmp_path), "--out", str(out), "--store", str(tmp_path / "s.db"))
+    assert main(["score", "codis", str(tmp_path / "a.jsonl"), *given]) == 0
+    capsys.readouterr()
+    assert main(["report", str(out), "--why"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert said in text
+    assert "another --judge" in text
+    # The rows of two variants: none where nothing is decided.
+    assert text.count("context_1") == shown

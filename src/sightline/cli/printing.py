@@ -193,8 +193,10 @@ def print_conditions_met(conditions: Iterable[str]) -> None:
 
 def _print_failed(evaluation: Evaluation) -> None:
     """Print the probes whose requests failed by reason, and how to retry them."""
+    from sightline.reporting.notes import without_answer
+
     result = evaluation.result
-    print_note(f"{result.errors} of {result.probes} probes failed:")
+    print_note(f"{without_answer(result)}:")
     named = ((f"{sample} {variant}", why) for sample, variant, why in evaluation.unanswered)
     for why, probes in by_reason(named).items():
         print_note(f"  {why}: {', '.join(probes)}")

@@ -221,7 +221,7 @@ def group_tables(
             run = judged_run(store, name)
             title = f"{run.result.benchmark}:{run.result.setting}, {run.name}"
             if why:
-                tables += variant_tables(title, run.sent.values())
+                tables += variant_tables(title, run.sent.values(), run.result)
             if answers:
                 groups = list(map(by_variant, run.sent.values()))
                 known = {label for group in groups for outcome in group for label in outcome.labels}

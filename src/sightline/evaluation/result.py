@@ -338,9 +338,7 @@ def aggregate(
         judged = (one.group for one in panel.judge(scored(first=True), replies) if one.group.sent)
         before = [value for value in tally(judged, metrics) if value.subset == "all" and value.n]
         values += [replace(value, subset=FIRST_ANSWERS) for value in before]
-    notes = summary_notes(
-        totals.summary, description.planned_samples, description.options.get("sampling") or {}
-    )
+    notes = summary_notes(totals.summary, description.planned_samples, description.options)
     if measures.similarity is not None:
         values, of_similarity = _with_unknown_words(values, metrics)
         notes = [*of_similarity, *notes]

@@ -334,10 +334,15 @@ class Summary:
             self.examples.without_reference.append(outcome.sample)
 
 
-def summary_notes(summary: Summary, planned_samples: int, sampling: Mapping[str, Any]) -> list[str]:
+def summary_notes(summary: Summary, planned_samples: int, options: Mapping[str, Any]) -> list[str]:
+    """Notes on the answers of a run with these options, of as many samples as were planned."""
     counts, examples, notes = summary.counts, summary.examples, []
     if counts.samples < planned_samples:
-        notes.append(f"incomplete: {counts.samples} of {planned_samples} samples")
+        some = f"{counts.samples:,} of {planned_samples:,} samples"
+        is_wanted = options.get("only_answered")
+        notes.append(
+            f"only {some} count: the file has no answer to the others" if is_wanted else f"incomplete: {some}"
+        )
     if counts.groups_not_sent:
         notes.append(
             f"incomplete: {counts.statuses['not_sent']:,} of {counts.probes:,} probes were not sent; their "
@@ -365,7 +370,7 @@ def summary_notes(summary: Summary, planned_samples: int, sampling: Mapping[str,
         listed = some_of(replies, len(replies), total=counts.undecided_replies)
         notes.append(f"judge replies without a verdict: {listed}")
     notes += counts.reasoning.notes()
-    notes += summary.repeats.notes(sampling)
+    notes += summary.repeats.notes(options.get("sampling") or {})
     notes += counts.image_tokens.notes()
     if counts.invalid_usage:
         notes.append(

@@ -423,12 +423,14 @@ def match(
     draws = sorted({p.draw for p in predictions}) or [0]
     absent = [(*probe, draw) for probe in expected for draw in draws if (*probe, draw) not in matched]
     if absent and not allow_missing:
+        answered = {sample for sample, _, _ in matched}
+        has_empty_groups = any(sample not in answered for sample, _ in expected)
+        leave_out = "--only-answered leaves out groups without any; " if has_empty_groups else ""
         raise UserError(
             f"{len(absent)} of {len(expected) * len(draws)} answers are missing: "
             + some_of([_named(*probe, draws) for probe in absent], LISTED),
             file=file,
-            expected="an answer for every probe; --only-answered leaves out groups without any; "
-            "--allow-missing counts the missing as wrong",
+            expected=f"an answer for every probe; {leave_out}--allow-missing counts the missing as not right",
         )
     return matched
 

@@ -282,10 +282,11 @@ answers.
 """
 
 NO_REFERENCE = "no answers with references to compare them with"
-NO_REFERENCE_TEXT = f"{NO_REFERENCE}; or questions with options, which acc compares by option"
+NO_FREE_ANSWER = (
+    "no free answers to compare with references or with each other; acc and con compare chosen options"
+)
 NO_EMBEDDER = "no similarities: embedder=none"
 NO_PAIR = "no two answers of a group to compare: a group of one variant, or Sampling without --repeats"
-NO_SIMILARITY = f"{NO_PAIR}; or questions with options, whose answers con compares by option"
 NO_SCORED_PAIR = "no two answers of a group to compare that both have references"
 NO_FAILURE = "no failure case: every answer is right, or none has a reference"
 NO_FAILING_PAIR = (
@@ -394,7 +395,7 @@ S_GT = Metric(
     graded=True,
     source=_MAIN,
     judged=None,
-    absent=NO_REFERENCE_TEXT,
+    absent=NO_FREE_ANSWER,
 )
 CON = Metric(
     name="con",
@@ -414,7 +415,7 @@ S_C = Metric(
     graded=True,
     source=_MAIN,
     judged=SIMILAR,
-    absent=NO_SIMILARITY,
+    absent=NO_FREE_ANSWER,
 )
 AGREE = Metric(
     name="agree",

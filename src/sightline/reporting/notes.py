@@ -69,13 +69,22 @@ def caveats(result: Result) -> list[str]:
     if result.unanswered == result.probes:
         missing = ["no probe has an answer, so there is no value"]
     elif result.errors:
-        missing = [f"{result.errors:,} of {result.probes:,} probes failed and count as not right"]
+        missing = [f"{without_answer(result)}: counted as not right"]
     return [
         *missing,
         *_missing_benchmark(result),
         *result.notes,
         *([_mixed_versions(result.versions.get("reported", ()))] if result.mixed_versions else []),
     ]
+
+
+def without_answer(result: Result) -> str:
+    """How many probes failed, or have no answer in a file.
+
+    The probes that were not sent are not among them.
+    """
+    have = "has" if result.errors == 1 else "have"
+    return f"{result.errors:,} of {counted(result.probes, 'probe')} {have} no answer"
 
 
 def run_legend(result: Result) -> list[str]:
@@ -257,13 +266,16 @@ def label_of(metric: MetricValue) -> tuple[str, str]:
 
 def counts_note(result: Result, *, with_spent: bool = True) -> str:
     """The counts of a run, its judge, and what its answers took."""
-    found = {name: getattr(result, name) for name in COUNTS}
-    counts = ", ".join(
-        f"{number:,} {name.replace('_', ' ')}" for name, number in found.items() if number or name == "errors"
-    )
+    found = {name: getattr(result, name) for name in COUNTS if name == "errors" or getattr(result, name)}
+    counts = ", ".join(f"{number:,} {_count_name(name, number)}" for name, number in found.items())
     sizes = f"{counted(result.samples, 'sample')}, {counted(result.probes, 'probe')}"
     spent = spent_words(result.spent or None)
     return f"{sizes}: {counts}; judged by {result.judge}" + (f"; {spent}" if spent and with_spent else "")
+
+
+def _count_name(name: str, number: int) -> str:
+    words = name.replace("_", " ")
+    return words if number != 1 else {"misses": "miss"}.get(words, words.removesuffix("s"))
 
 
 def spent_words(spent: Spent | None) -> str:
@@ -515,6 +527,9 @@ MANY_UNDECIDED = 0.2
 """The share of undecided verdicts above which the values of a run are ranges."""
 
 
+REMEDY = "another --judge (a model, or human:FILE) decides them"
+
+
 def open_end(result: Result, metric: MetricValue) -> float | None:
     """The value if all undecided verdicts were right, where that is more than sampling leaves open.
 
@@ -540,8 +555,7 @@ def undecided_warning(result: Result, names: Iterable[str]) -> list[str]:
             ranges.append(f"{metric.metric} {lies} {low:.{decimals}f} and {high:.{decimals}f}")
     sent = max(result.probes - result.not_sent, 1)
     share = f"{100 * result.undecided / sent:.0f} % of the verdicts are undecided"
-    remedy = "another --judge (a model, or human:FILE) decides them"
-    return [f"{share}: {', '.join(ranges)}; {remedy}"] if ranges else []
+    return [f"{share}: {', '.join(ranges)}; {REMEDY}"] if ranges else []
 
 
 def undecided_share(result: Result) -> str:

@@ -335,7 +335,8 @@ def show(
 
     A table that is too wide wraps its texts between words, then moves intervals and differences below their
     values, then is split into several. Numbers are never broken. In a terminal, the rows of a table that is
-    still too wide are printed one below the other; elsewhere such a table is wider.
+    still too wide are printed one below the other; elsewhere such a table is wider. A table without
+    rows is its notes, which say why.
 
     Args:
         file: The output, in colour if it supports colour; None is standard output.
@@ -358,14 +359,10 @@ def show(
             if part.lead:
                 _show_text(part.lead, console, style="", breaks=breaks)
                 console.print()
-            layout = _layout(part, console.width, breaks=breaks)
-            if layout.width <= console.width or not breaks:
-                console.print(WithoutPadding(_grid(part, layout, console.width)), crop=False)
-            else:
-                for nth, row in enumerate(part.rows):
-                    console.print(*[""] * (nth > 0), WithoutPadding(_stacked(part.columns, row)), sep="\n")
-            if part.notes:
-                console.print()
+            if part.rows or not part.notes:
+                _show_rows(part, console, breaks=breaks)
+                if part.notes:
+                    console.print()
             for note in part.notes:
                 _show_text(note, console, indent=INDENT, style="dim", breaks=breaks)
             console.print()
@@ -379,6 +376,15 @@ def show_paragraphs(paragraphs: Iterable[tuple[str, int]]) -> None:
         whole = hide_secrets(visible(text))
         for line in textwrap.wrap(whole, width, subsequent_indent=" " * indent) if width else [whole]:
             print_line(line)
+
+
+def _show_rows(part: ReportTable, console: Console, *, breaks: bool) -> None:
+    layout = _layout(part, console.width, breaks=breaks)
+    if layout.width <= console.width or not breaks:
+        console.print(WithoutPadding(_grid(part, layout, console.width)), crop=False)
+        return
+    for nth, row in enumerate(part.rows):
+        console.print(*[""] * (nth > 0), WithoutPadding(_stacked(part.columns, row)), sep="\n")
 
 
 def _show_text(text: str, console: Console, *, style: str, breaks: bool, indent: int = 0) -> None:

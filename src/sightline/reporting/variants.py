@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from sightline.metrics.tally import tally
 from sightline.metrics.variants import FEWEST, OF_PAIRS, OF_VARIANTS, AnswerCount
+from sightline.reporting.notes import MANY_UNDECIDED, REMEDY, undecided_share
 from sightline.reporting.table import Column, Field, ReportTable, Value, build_table, estimate
-from sightline.types import Group, MetricValue, split_subset
+from sightline.text import counted
+from sightline.types import Group, MetricValue, Result, split_subset
 
 _Row = tuple[tuple[str, ...], Mapping[str, MetricValue]]
 """A variant, or two, and the metrics under it by their names."""
@@ -19,8 +23,11 @@ _COMPARED = (
 )
 
 
-def variant_tables(title: str, groups: Iterable[Group]) -> list[ReportTable]:
-    """Which variant differs from the others of its group, and which answers of two variants are right."""
+def variant_tables(title: str, groups: Iterable[Group], result: Result) -> list[ReportTable]:
+    """Which variant differs from the others of its group, and which answers of two variants are right.
+
+    Where no verdict is decided, or no group can be compared, a table without rows says so.
+    """
     values = tally(groups, [*OF_VARIANTS, *OF_PAIRS])
     rows: dict[tuple[str, ...], dict[str, MetricValue]] = {}
     for value in values:
@@ -31,11 +38,15 @@ def variant_tables(title: str, groups: Iterable[Group]) -> list[ReportTable]:
     # The variant that differs alone most often comes first.
     of_variants.sort(key=lambda row: -sum(_count(row, name) for name in ("alone_wrong", "alone_right")))
     of_pairs = [row for row in rows.items() if len(row[0]) > 1]
+    is_shared_by_three = any(name in row[1] for row in of_variants for name in ("alone_wrong", "alone_right"))
+    alone: list[Field[_Row]] = [
+        (Column("value", "alone wrong\n95 %", "alone_wrong"), lambda row: _share(row, "alone_wrong")),
+        (Column("value", "alone right\n95 %", "alone_right"), lambda row: _share(row, "alone_right")),
+    ]
     variant: list[Field[_Row]] = [
         (Column("text", "variant", "variant"), lambda row: row[0][0]),
         (Column("value", "right\n95 %", "right"), lambda row: estimate(row[1]["right"])),
-        (Column("value", "alone wrong\n95 %", "alone_wrong"), lambda row: _share(row, "alone_wrong")),
-        (Column("value", "alone right\n95 %", "alone_right"), lambda row: _share(row, "alone_right")),
+        *(alone if is_shared_by_three else ()),
         (Column("count", "groups", "groups"), lambda row: int(row[1]["right"].n)),
     ]
     pair: list[Field[_Row]] = [
@@ -47,11 +58,18 @@ def variant_tables(title: str, groups: Iterable[Group]) -> list[ReportTable]:
         (Column("count", "both\nwrong", "both_wrong"), lambda row: _count(row, "both_wrong")),
         (Column("value", "differ\n95 %", "differ"), lambda row: estimate(row[1]["differ"])),
     ]
+    sent = result.probes - result.not_sent
+    if sent and result.undecided == sent:
+        note = f"all {counted(sent, 'verdict')} are undecided: no variant can differ; {REMEDY}"
+        return [build_table(f"{title}, variants", variant, [], [note])]
+    if not of_variants:
+        return [build_table(f"{title}, variants", variant, [], [_NONE])]
+    is_open = result.undecided > MANY_UNDECIDED * sent
+    lead = f"undecided verdicts ({undecided_share(result)}) count as not right; {REMEDY}" if is_open else ""
+    legend = _COMPARED[: 1 + is_shared_by_three]
     return [
-        build_table(
-            f"{title}, variants", variant, of_variants, [] if of_variants else [_NONE], _COMPARED[:2]
-        ),
-        build_table(f"{title}, two variants", pair, of_pairs, [], (_COMPARED[0], _COMPARED[2])),
+        replace(build_table(f"{title}, variants", variant, of_variants, [], legend), lead=lead),
+        build_table(f"{title}, two variants", pair, of_pairs, [], _COMPARED[2:]),
     ]
 
 

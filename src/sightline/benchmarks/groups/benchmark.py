@@ -36,7 +36,7 @@ from sightline.benchmarks.groups.data import (
 from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
-from sightline.metrics.consistency import COMPLETE, UNCHANGED, consistency_metrics
+from sightline.metrics.consistency import COMPLETE, PAIRS_LEFT_OUT, UNCHANGED, consistency_metrics
 from sightline.scoring.chosen import chosen_option, named_option, read_choice
 from sightline.scoring.free_answers import read_free_answer
 from sightline.scoring.letters import right_positions
@@ -44,7 +44,19 @@ from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags, same_meaning_by_model
 from sightline.scoring.similarity import same_option, similarity
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
-from sightline.types import Case, Group, Metric, Outcome, Probe, Sample, Term, Verdict, VerdictName
+from sightline.text import counted
+from sightline.types import (
+    Case,
+    Group,
+    Metric,
+    MetricValue,
+    Outcome,
+    Probe,
+    Sample,
+    Term,
+    Verdict,
+    VerdictName,
+)
 
 TASKS = ("rephrasing", "restyling", "context")
 """The tasks of MM-R3, each with its own post-processing of answers (3.3, A.3)."""
@@ -178,6 +190,14 @@ class Groups(Benchmark):
             sampling=not options["unchanged"],
             task_metrics=MASK_METRICS if options["task"] == "context" else (),
         )
+
+    def value_notes(self, values: Mapping[str, MetricValue], options: Mapping[str, Any]) -> list[str]:
+        """The pairs that metrics of consistency do not compare, where there are others."""
+        left_out = values.get(PAIRS_LEFT_OUT.name)
+        if left_out is None or not left_out.value or left_out.value == 100:
+            return []
+        number, pairs = round(left_out.value * left_out.n / 100), counted(int(left_out.n), "pair")
+        return [f"{number:,} of {pairs} are not compared: an answer is missing or empty"]
 
     def partner(self, setting: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """The unchanged input, sent repeatedly: Sampling."""
