@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
+from statistics import mean, variance
 from typing import Any
 
 import pytest
@@ -63,7 +65,7 @@ def right() -> Any:
 def test_two_variants_are_counted_as_a_table_of_both_verdicts(
     scored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, pairs = printed(capsys, scored, "--why")
+    _, _, pairs = printed(capsys, scored, "--why")
     assert [(row["first"], row["second"]) for row in pairs["rows"]] == [("a", "b"), ("a", "c"), ("b", "c")]
     for row in pairs["rows"]:
         counts = pandas.crosstab(right()[row["first"]], right()[row["second"]])
@@ -77,12 +79,62 @@ def test_two_variants_are_counted_as_a_table_of_both_verdicts(
 def test_the_variant_that_differs_alone_most_often_comes_first(
     scored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    variants, _ = printed(capsys, scored, "--why")
+    _, variants, _ = printed(capsys, scored, "--why")
     # By hand: c is the only wrong answer of g1 and g2, a of g3; c is the only right answer of g4.
     found = [(row["variant"], row["alone_wrong value"], row["alone_right value"]) for row in variants["rows"]]
     expected = [("c", 100 * 2 / 6, 100 / 6), ("a", 100 / 6, 0), ("b", 0, 0)]
     for row, by_hand in zip(found, expected, strict=True):
         assert row == (by_hand[0], pytest.approx(by_hand[1]), pytest.approx(by_hand[2]))
+
+
+def test_whole_groups_and_a_clean_variant_are_counted_as_pandas_counts_them(
+    scored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    groups, _, pairs = printed(capsys, scored, "--why", "--clean", "b")
+    found = {row["metric"]: row["value value"] for row in groups["rows"]}
+    table = right()
+    worst, best = table.all(axis=1), table.any(axis=1)
+    by_hand = {"all right": worst, "some right": best & ~worst, "none right": ~best}
+    # By hand: only the answers of g5 are all the same.
+    expected = {name: 100 * held.mean() for name, held in by_hand.items()} | {"answers differ": 100 * 5 / 6}
+    assert found == pytest.approx(expected)
+    assert [(row["first"], row["second"]) for row in pairs["rows"]] == [("b", "a"), ("b", "c")]
+    for row in pairs["rows"]:
+        assert row["drop value"] == pytest.approx(100 * (table["b"].mean() - table[row["second"]].mean()))
+
+
+def test_repeats_are_counted_as_every_choice_of_k_answers_gives_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"g1": "bbbb", "g2": "bbcb", "g3": "ctcb", "g4": "tttt", "g5": "bbct"}
+    words = {"b": "bus", "c": "car", "t": "tram"}
+    questions = [{"group": name, "variant": "a", "prompt": "?", "references": ["bus"]} for name in given]
+    answers = [
+        {"id": name, "variant": "a", "draw": draw, "response": words[one]}
+        for name, letters in given.items()
+        for draw, one in enumerate(letters)
+    ]
+    for file, lines in (("questions", questions), ("answers", answers)):
+        (tmp_path / f"{file}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    scoring = ["score", f"groups:{tmp_path}/questions.jsonl", f"{tmp_path}/answers.jsonl", "--quiet"]
+    assert main([*scoring, "--set", "embedder=none", "--out", str(tmp_path / "out")]) == 0
+    (table,) = printed(capsys, tmp_path / "out", "--repeats")
+    found = {row["metric"]: row["value value"] for row in table["rows"]}
+
+    def over_choices(size: int, holds: Any) -> float:
+        return 100 * float(mean(mean(map(holds, combinations(one, size))) for one in numbers))
+
+    numbers = [[one == "b" for one in of] for of in given.values()]
+    expected = {f"pass^{size}": over_choices(size, all) for size in (2, 4)}
+    expected |= {f"pass@{size}": over_choices(size, any) for size in (2, 4)}
+    expected |= {
+        "expected accuracy": 100 * mean(map(mean, numbers)),
+        "internal variance": 100 * mean(map(variance, numbers)),
+        "consistency rate": 100 * mean(len(set(of)) == 1 for of in given.values()),
+        # By hand: of g1, g2 and g5 'bus' is the most frequent answer.
+        "consensus accuracy": 100 * 3 / 5,
+    }
+    assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("label", ["lines", "variant"])

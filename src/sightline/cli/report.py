@@ -92,8 +92,16 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--why",
         action="store_true",
-        help="print which variant differs alone from the others of its group, and how often the answers to"
-        " two variants are both right, one of them, or none",
+        help="print in how many groups all, some or no answers are right, which variant differs alone from"
+        " the others of its group, and each two variants side by side",
+    )
+    parser.add_argument(
+        "--clean", metavar="VARIANT", help="with --why: put each other variant beside this one"
+    )
+    parser.add_argument(
+        "--repeats",
+        action="store_true",
+        help="print how stable the answers to repeated requests are: consistency, variance, pass^k, pass@k",
     )
     parser.add_argument(
         "--without-image",
@@ -126,13 +134,19 @@ def execute(options: argparse.Namespace) -> int:
     folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
     _check_html(options, mixed=0 < len(folders) < len(options.runs))
     note_shadowed_runs(map(str, folders), options.store)
-    if options.answers or options.why or options.without_image:
+    if options.answers or options.why or options.repeats or options.without_image or options.clean:
         _check_own_tables(options)
         if options.without_image:
             tables = without_image_tables(options.runs, options.store, options.metric)
         else:
             tables = group_tables(
-                options.runs, options.store, by=options.by, answers=options.answers, why=options.why
+                options.runs,
+                options.store,
+                by=options.by,
+                answers=options.answers,
+                why=options.why,
+                clean=options.clean,
+                repeats=options.repeats,
             )
         print_tables(tables, options.format)
         return 0
@@ -174,10 +188,14 @@ def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
 
 
 def _check_own_tables(options: argparse.Namespace) -> None:
-    """Raise UserError for options that --why, --answers and --without-image do not have."""
-    kind = "--without-image" if options.without_image else "--answers" if options.answers else "--why"
-    names = {"pivot", "html", "against", "fail_if", "plot", "metric", "why", "answers", "by"}
-    allowed = {"--without-image": {"metric"}, "--answers": {"answers", "why", "by"}, "--why": {"why"}}[kind]
+    """Raise UserError for options that the tables within groups, and those without images, do not have."""
+    kinds = [name for name in ("without_image", "answers", "repeats", "why") if getattr(options, name)]
+    if options.clean and not options.why:
+        raise UserError("--clean needs --why", expected="--why --clean VARIANT")
+    kind = f"--{kinds[0].replace('_', '-')}"
+    names = {"pivot", "html", "against", "fail_if", "plot", "metric", "why", "answers", "by", "repeats"}
+    own = {"why", "repeats", *(("answers", "by") if options.answers else ())}
+    allowed = {"metric"} if options.without_image else own
     others = [f"--{name.replace('_', '-')}" for name in sorted(names - allowed) if getattr(options, name)]
     if others:
         raise UserError(f"{kind} has no {', '.join(others)}: it prints tables of its own")

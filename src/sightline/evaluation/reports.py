@@ -55,7 +55,7 @@ from sightline.reporting.pivot import pivot as pivot_tables
 from sightline.reporting.pivot import settings_tables
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import first_view, leading_metrics, summary
-from sightline.reporting.variants import answers_table, variant_tables
+from sightline.reporting.variants import answers_table, repeats_table, variant_tables
 from sightline.scoring.letters import right_positions
 from sightline.scoring.similarity import UNKNOWN
 from sightline.store.store import Store
@@ -206,7 +206,14 @@ def _with_variants(run: JudgedRun) -> Result:
 
 
 def group_tables(
-    words: Sequence[str], url: str, *, by: str | None = None, answers: int = 0, why: bool = False
+    words: Sequence[str],
+    url: str,
+    *,
+    by: str | None = None,
+    answers: int = 0,
+    why: bool = False,
+    clean: str | None = None,
+    repeats: bool = False,
 ) -> list[ReportTable]:
     """The tables of the groups of each run.
 
@@ -214,6 +221,8 @@ def group_tables(
         by: A label, under each value of which the answers are listed.
         answers: The most frequent answers that are listed; 0 for no list.
         why: Whether the variants are compared with each other.
+        clean: The variant beside which the others are put; None for every two.
+        repeats: Whether the answers to repeated requests are compared.
     """
     tables: list[ReportTable] = []
     with opened_runs(words, url) as (runs, store):
@@ -221,7 +230,13 @@ def group_tables(
             run = judged_run(store, name)
             title = f"{run.result.benchmark}:{run.result.setting}, {run.name}"
             if why:
-                tables += variant_tables(title, run.sent.values(), run.result)
+                groups = list(run.sent.values())
+                variants = {outcome.variant for group in groups for outcome in group}
+                if clean is not None and clean not in variants:
+                    raise unknown_name("variant", clean, variants)
+                tables += variant_tables(title, groups, run.result, clean)
+            if repeats:
+                tables.append(repeats_table(title, run.sent.values()))
             if answers:
                 groups = list(map(by_variant, run.sent.values()))
                 known = {label for group in groups for outcome in group for label in outcome.labels}

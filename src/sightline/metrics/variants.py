@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -56,11 +56,37 @@ def _pairs(group: Group, kinds: Sequence[tuple[bool, bool]]) -> Iterator[Term]:
         yield Term(counts, 1, {PAIR: f"{first.variant}\0{second.variant}"})
 
 
-def _metric(name: str, terms: Callable[[Group], Iterator[Term]]) -> Metric:
-    return Metric(
-        name=name, terms=terms, meaning="", better="neither", source="beyond the paper", judged=None
-    )
+def _groups(group: Group, holds: Callable[[Sequence[bool]], bool]) -> Iterator[Term]:
+    """1 for a group of whose answers, right or not, this holds, of 1 group."""
+    if outcomes := _scored(group):
+        yield Term(holds([outcome.right for outcome in outcomes]), 1)
 
+
+def _other_answer(group: Group) -> Iterator[Term]:
+    """1 for a group with more than one answer, of 1 with all answers and one set of references."""
+    comparable = len(group) > 1 and not group.pooled and group.complete
+    if comparable and len({outcome.references for outcome in group}) == 1:
+        yield Term(len(set(normalised_answers(group))) > 1, 1)
+
+
+def _drop(group: Group) -> Iterator[Term]:
+    """The first of two answers minus the second, each 1 if it is right, of 1 pair."""
+    for first, second in combinations(_scored(group), 2):
+        yield Term(first.right - second.right, 1, {PAIR: f"{first.variant}\0{second.variant}"})
+
+
+def _metric(name: str, terms: Callable[[Group], Iterator[Term]], **more: Any) -> Metric:
+    fixed = {"meaning": "", "better": "neither", "source": "beyond the paper", "judged": None, **more}
+    return Metric(name=name, terms=terms, **fixed)
+
+
+OF_GROUPS = (
+    _metric("all right", partial(_groups, holds=all)),
+    _metric("some right", partial(_groups, holds=lambda right: any(right) and not all(right))),
+    _metric("none right", partial(_groups, holds=lambda right: not any(right))),
+    _metric("answers differ", _other_answer),
+)
+"""The metrics of whole groups: the worst case, groups that flip, and groups with more than one answer."""
 
 OF_VARIANTS = (
     _metric("right", _right),
@@ -75,6 +101,7 @@ OF_PAIRS = (
     _metric("only_second", partial(_pairs, kinds=[(False, True)])),
     _metric("both_wrong", partial(_pairs, kinds=[(False, False)])),
     _metric("differ", partial(_pairs, kinds=[(True, False), (False, True)])),
+    _metric("drop", _drop, unit="points", range=(-100.0, 100.0)),
 )
 """The metrics of two variants: subsets of the label PAIR."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from sightline.metrics.repeats import repeat_metrics, repeated_probes
 from sightline.metrics.tally import tally
-from sightline.metrics.variants import FEWEST, OF_PAIRS, OF_VARIANTS, AnswerCount
+from sightline.metrics.variants import FEWEST, OF_GROUPS, OF_PAIRS, OF_VARIANTS, PAIR, VARIANT, AnswerCount
 from sightline.reporting.notes import MANY_UNDECIDED, REMEDY, undecided_share
 from sightline.reporting.table import Column, Field, ReportTable, Value, build_table, estimate
 from sightline.text import counted
@@ -19,21 +20,34 @@ _Row = tuple[tuple[str, ...], Mapping[str, MetricValue]]
 _COMPARED = (
     "groups count whose answers all have a reference; undecided and missing answers are not right",
     f"alone: the only answer of its group that is right, or that is wrong; in groups of {FEWEST} or more",
-    "differ: one of the two answers is right, the other one is not",
+    "drop: the share of right answers under the first variant minus that under the second",
+)
+
+_WHOLE = (
+    "all right: the worst case over the variants; some right: groups that flip",
+    "answers differ: of groups with all answers and one reference, those with more than one answer",
 )
 
 
-def variant_tables(title: str, groups: Iterable[Group], result: Result) -> list[ReportTable]:
-    """Which variant differs from the others of its group, and which answers of two variants are right.
+def variant_tables(
+    title: str, groups: Sequence[Group], result: Result, clean: str | None = None
+) -> list[ReportTable]:
+    """What becomes of whole groups, which variant differs from the others, and two variants side by side.
 
     Where no verdict is decided, or no group can be compared, a table without rows says so.
+
+    `clean`: the variant beside which each other one is put; None for every two.
     """
-    values = tally(groups, [*OF_VARIANTS, *OF_PAIRS])
+    if clean is not None:
+        groups = [_beginning_with(clean, group) for group in groups]
+    values = tally(groups, [*OF_GROUPS, *OF_VARIANTS, *OF_PAIRS])
     rows: dict[tuple[str, ...], dict[str, MetricValue]] = {}
     for value in values:
-        if value.subset != "all" and value.value is not None:
-            names = tuple(split_subset(value.subset)[1].split("\0"))
-            rows.setdefault(names, {})[value.metric] = value
+        label, named = split_subset(value.subset)
+        if label in (VARIANT, PAIR) and value.value is not None:
+            names = tuple(named.split("\0"))
+            if clean is None or len(names) == 1 or names[0] == clean:
+                rows.setdefault(names, {})[value.metric] = value
     of_variants = [row for row in rows.items() if len(row[0]) == 1]
     # The variant that differs alone most often comes first.
     of_variants.sort(key=lambda row: -sum(_count(row, name) for name in ("alone_wrong", "alone_right")))
@@ -57,6 +71,7 @@ def variant_tables(title: str, groups: Iterable[Group], result: Result) -> list[
         (Column("count", "only the\nsecond", "only_second"), lambda row: _count(row, "only_second")),
         (Column("count", "both\nwrong", "both_wrong"), lambda row: _count(row, "both_wrong")),
         (Column("value", "differ\n95 %", "differ"), lambda row: estimate(row[1]["differ"])),
+        (Column("value", "drop\n95 %", "drop"), lambda row: estimate(row[1]["drop"])),
     ]
     sent = result.probes - result.not_sent
     if sent and result.undecided == sent:
@@ -68,11 +83,47 @@ def variant_tables(title: str, groups: Iterable[Group], result: Result) -> list[
     lead = f"undecided verdicts ({undecided_share(result)}) count as not right; {REMEDY}" if is_open else ""
     legend = _COMPARED[: 1 + is_shared_by_three]
     return [
-        replace(build_table(f"{title}, variants", variant, of_variants, [], legend), lead=lead),
+        replace(_of_groups(title, groups, values), lead=lead),
+        build_table(f"{title}, variants", variant, of_variants, [], legend),
         build_table(f"{title}, two variants", pair, of_pairs, [], _COMPARED[2:]),
     ]
 
 
+def _beginning_with(variant: str, group: Group) -> Group:
+    return replace(group, outcomes=tuple(sorted(group, key=lambda outcome: outcome.variant != variant)))
+
+
+def _of_groups(title: str, groups: Sequence[Group], values: Iterable[MetricValue]) -> ReportTable:
+    names = [metric.name for metric in OF_GROUPS]
+    rows = [one for one in values if one.subset == "all" and one.metric in names and one.n]
+    unanswered = sum(not group.complete for group in groups if len(group) > 1)
+    missing = f"{counted(unanswered, 'group')} with a missing answer, which is not right"
+    notes = [missing] if unanswered else []
+    return build_table(f"{title}, groups", _METRIC_FIELDS, rows, notes, _WHOLE)
+
+
+def repeats_table(title: str, groups: Iterable[Group]) -> ReportTable:
+    """How stable the answers to requests are that were sent several times."""
+    repeated = repeated_probes(groups)
+    if not repeated:
+        return build_table(
+            f"{title}, repeats", _METRIC_FIELDS, [], ["no request was sent twice: --repeats N"]
+        )
+    metrics = repeat_metrics(max(map(len, repeated)))
+    legend = [*(f"{metric.name}: {metric.meaning}" for metric in metrics if metric.meaning), *_PASSES]
+    return build_table(f"{title}, repeats", _METRIC_FIELDS, tally(repeated, metrics), [], legend)
+
+
+_PASSES = (
+    "pass^k: k of the n repeats are all right, C(c, k) / C(n, k) with c right ones (Yao et al. 2024)",
+    "pass@k: one of k is right, 1 - C(n - c, k) / C(n, k) (Chen et al. 2021)",
+)
+_METRIC_FIELDS: list[Field[MetricValue]] = [
+    (Column("text", "metric", "metric"), lambda one: one.metric),
+    (Column("value", "value\n95 %", "value"), estimate),
+    (Column("count", "n", "n"), lambda one: int(one.n)),
+    (Column("count", "clusters", "clusters"), lambda one: one.clusters),
+]
 _NONE = "no group has several answers that all have a reference"
 
 
