@@ -50,6 +50,8 @@ def choose(
         return state.items[max(in_hand, key=lambda lease: lease.until).item]
     if annotator.role == ADJUDICATOR:
         return _to_settle(state, annotators, annotator, live)
+    if _has_done_most(state, annotator):
+        return next(to_reconsider(state, annotators, annotator), None)
     phases = [phase.name for phase in state.project.task.phases] or [""]
     for phase in phases:
         items = [item for item in state.items.values() if item.phase == phase]
@@ -91,7 +93,10 @@ def items_left(state: State, annotators: Sequence[Annotator], annotator: Annotat
     own_singles = min(share.missing or free, len(singles))
     others = len(open_items) - len(singles) + own_singles
     others += sum(1 for _ in to_reconsider(state, annotators, annotator))
-    return len(known) - gold + others + min(gold, round(others / max(state.project.task.gold.every - 1, 1)))
+    work = others + min(gold, round(others / max(state.project.task.gold.every - 1, 1)))
+    if annotator.most:
+        work = min(work, max(0, annotator.most - _judged_work(state, annotator)))
+    return len(known) - gold + work
 
 
 def _in_phase(
@@ -193,6 +198,15 @@ def _work_done(state: State, annotator: Annotator) -> list[int]:
     ]
 
 
+def _judged_work(state: State, annotator: Annotator) -> int:
+    entries = state.of_annotator(annotator.number)
+    return sum(entries[number].action == "judge" for number in _work_done(state, annotator))
+
+
+def _has_done_most(state: State, annotator: Annotator) -> bool:
+    return 0 < annotator.most <= _judged_work(state, annotator)
+
+
 # -- Who can work in a project, and on which items
 
 
@@ -243,6 +257,7 @@ def able_raters(state: State, annotators: Iterable[Annotator], now: float) -> li
         if one.role == RATER
         and one.expires > now
         and not may_not_work(state, one)
+        and not _has_done_most(state, one)
         and not any(result_of_test(state, one, phase.name) == "failed" for phase in state.project.task.phases)
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from sightline.annotation.label_tools import (
 from sightline.annotation.live import checked_values
 from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore, ProjectRow
+from sightline.annotation.task import CROWD
 from sightline.annotation.types import Annotator, Entry, Item
 from sightline.errors import UserError
 from sightline.formats.files import read_bytes, text_digest
@@ -71,8 +73,16 @@ def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list
     hidden = sorted({name for item in state.items.values() for name in item.hidden})
     about = ["phase", "stratum", "cluster", "variant", "probability", "targets", "guidelines"]
     own = [ITEM, BY, *fields, "role", "seconds", "time"]
+    labels = {one.name: one.labels for one in annotators}
+    of_annotators = sorted({name for one in annotators for name in one.labels})
     # A field of the user may be called like what an item is about, and drafts name their own item.
-    rows = [[*own, *(name if name not in own else f"{name} of the source" for name in about + hidden)]]
+    rows = [
+        [
+            *own,
+            *(name if name not in own else f"{name} of the source" for name in about + hidden),
+            *(f"annotator {name}" for name in of_annotators),
+        ]
+    ]
     for one in judgements(state, annotators):
         item, entry = one.item, one.entry
         values = [_joined(entry.values.get(name, "")) for name in fields]
@@ -89,6 +99,31 @@ def judgements_table(state: State, annotators: Sequence[Annotator]) -> list[list
                 " ".join(item.targets),
                 str(state.version_at(entry)),
                 *(_joined(item.hidden.get(name, "")) for name in hidden),
+                *(labels.get(one.name, {}).get(name, "") for name in of_annotators),
+            ]
+        )
+    return rows
+
+
+def annotators_table(state: State, annotators: Sequence[Annotator], log: Sequence[Entry]) -> list[list[str]]:
+    """The table of the annotators: their labels, what stands of their work, and the time of all of it."""
+    labels = sorted({name for one in annotators for name in one.labels})
+    about = [BY, "role", "link", "judgements", "skipped", "seconds", "began", "last", "code"]
+    rows = [[*about, *(name if name not in about else f"annotator {name}" for name in labels)]]
+    for one in (one for one in annotators if one.role != CROWD):
+        actions = Counter(entry.action for entry in state.of_annotator(one.number).values())
+        own = [entry for entry in log if entry.annotator == one.number]
+        rows.append(
+            [
+                one.name,
+                one.role,
+                one.crowd,
+                str(actions["judge"]),
+                str(actions["skip"]),
+                f"{sum(entry.seconds for entry in own):.1f}",
+                *([f"{own[0].time:.0f}", f"{own[-1].time:.0f}"] if own else ["", ""]),
+                one.code,
+                *(one.labels.get(name, "") for name in labels),
             ]
         )
     return rows

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from sightline.annotation.decisions import Judgement, judgements, name_of, response_of, verdicts
-from sightline.annotation.exchange import items_table, judgements_table
+from sightline.annotation.exchange import annotators_table, items_table, judgements_table
 from sightline.annotation.iibench_records import write_iibench
 from sightline.annotation.label_tools import (
     label_studio_config,
@@ -36,7 +36,7 @@ from sightline.annotation.state import State
 from sightline.annotation.store import AnnotationStore
 from sightline.annotation.task import Records
 from sightline.annotation.types import Annotator, Entry
-from sightline.errors import UserError
+from sightline.errors import UserError, unknown_name
 from sightline.evaluation.judges import HUMAN_PREFIX
 from sightline.formats.files import write_atomically
 from sightline.formats.jsonl import VERDICTS, verdict_line
@@ -68,6 +68,7 @@ def export_project(
     for name, rows in (
         ("items", items_table(state)),
         ("judgements", judgements_table(state, annotators)),
+        ("annotators", annotators_table(state, annotators, log)),
     ):
         yield _table(out / f"{name}.csv", rows, _as_csv)
         if xlsx:
@@ -196,11 +197,16 @@ def _answer_lines(one: Judgement) -> Iterator[HumanAnswer]:
 
 
 def project_verdicts(store: Store, word: str) -> list[Verdict] | None:
-    """Read the verdicts of a project as `annotate export` would write them; None if there is none."""
+    """Read the verdicts of a project as `annotate export` would write them; None if there is none.
+
+    `PROJECT@LABEL=VALUE` reads those of the annotators with this label only.
+    """
     annotations = AnnotationStore(store, time.time)
-    if word not in {name for row in annotations.projects() for name in (row.project.name, str(row.number))}:
+    known = {name for row in annotations.projects() for name in (row.project.name, str(row.number))}
+    name, _, label = (word, "", "") if word in known else word.partition("@")
+    if name not in known:
         return None
-    row = annotations.project(word)
+    row = annotations.project(name)
     task = row.project.task
     if task.produces != "verdicts":
         raise UserError(
@@ -209,7 +215,15 @@ def project_verdicts(store: Store, word: str) -> list[Verdict] | None:
             expected="a project whose humans judge, see `sightline annotate tasks`",
         )
     state = State(row.project, annotations.items(row.number)).advance(annotations.entries(row.number))
-    found = list(verdicts(state, annotations.annotators(row.number)))
+    annotators = annotations.annotators(row.number)
+    found = list(verdicts(state, annotators))
+    if label:
+        key, _, value = label.partition("=")
+        values = sorted({f"{key}={one.labels[key]}" for one in annotators if key in one.labels})
+        if label not in values:
+            raise unknown_name("label of annotators", label, values)
+        named = {one.name for one in annotators if one.labels.get(key) == value}
+        found = [verdict for verdict in found if verdict.judge in named]
     if not found:
         raise UserError(
             f"the annotation project '{row.project.name}' has no verdict yet",

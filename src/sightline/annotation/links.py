@@ -8,14 +8,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Iterable
-from typing import Literal
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.annotation.store import AnnotationStore, ProjectRow
-from sightline.annotation.task import ADJUDICATOR, RATER
+from sightline.annotation.task import ADJUDICATOR, CROWD, RATER
 from sightline.annotation.types import Annotator
 from sightline.errors import UserError, unknown_name
 
@@ -85,7 +86,7 @@ def _signature(secret: bytes, text: str) -> str:
 
 # -- Invitations: personal links for annotators, their renewal and their end
 
-ROLES = (RATER, ADJUDICATOR)
+ROLES = (RATER, ADJUDICATOR, CROWD)
 LONGEST_NAME = 100
 
 
@@ -97,16 +98,54 @@ def invite(
     *,
     role: str = RATER,
     strata: tuple[str, ...] = (),
+    labels: Mapping[str, str] | None = None,
+    most: int = 0,
+    code: str = "",
 ) -> Annotator:
     """Invite somebody until `expires` (seconds since 1970); a new link ends an earlier one of the name."""
     name = " ".join(name.split())
-    check_name(name)
     if role not in ROLES:
         raise unknown_name("role", role, ROLES)
+    if most < 0 or (code and role != CROWD):
+        raise UserError("--most is below 0, or --code is given to a role other than crowd", found=role)
     known = {item.stratum for item in store.items(row.number)} if strata else set()
     for stratum in strata:
         if stratum not in known:
             raise unknown_name("stratum", stratum, sorted(known))
+    _check_apart(store, row, name)
+    fields: dict[str, Any] = {"strata": strata, "labels": labels, "most": most, "code": code}
+    given = {name: value for name, value in fields.items() if value}
+    for one in store.annotators(row.number):
+        if one.name.casefold() == name.casefold():
+            if one.role != role:
+                raise UserError(
+                    f"'{one.name}' has the role {one.role}", expected="another name for another role"
+                )
+            if given:
+                store.change_annotator(row.number, one.number, lambda found: replace(found, **given))
+            return renew(store, row, one.number, expires)
+    return store.invite(row.number, Annotator(0, name, role, expires=expires, **given))
+
+
+def crowd_worker(store: AnnotationStore, row: ProjectRow, link: Annotator, own_id: str) -> Annotator:
+    """The annotator of a worker who opens a crowd link, for the first time or again."""
+    name = " ".join(own_id.split())
+    _check_apart(store, row, name)
+    for one in store.annotators(row.number):
+        if one.name.casefold() == name.casefold():
+            if one.crowd != link.name:
+                raise UserError("this id is that of somebody with another link", found=name)
+            return store.change_annotator(
+                row.number, one.number, lambda found: replace(found, expires=link.expires)
+            )
+    code = link.code or secrets.token_hex(5).upper()
+    worker = replace(link, number=0, name=name, role=RATER, version=1, crowd=link.name, code=code)
+    return store.invite(row.number, worker)
+
+
+def _check_apart(store: AnnotationStore, row: ProjectRow, name: str) -> None:
+    """Refuse a name that cannot be used, or that takes part in a project that must be disjoint."""
+    check_name(name)
     for other in _disjoint_projects(store.projects(), row):
         if any(one.name.casefold() == name.casefold() for one in store.annotators(other.number)):
             raise UserError(
@@ -114,16 +153,6 @@ def invite(
                 expected=f"somebody else: nobody takes part in {other.project.task.name} and "
                 f"{row.project.task.name} on the same data",
             )
-    for one in store.annotators(row.number):
-        if one.name.casefold() == name.casefold():
-            if one.role != role:
-                raise UserError(
-                    f"'{one.name}' has the role {one.role}", expected="another name for another role"
-                )
-            if strata:
-                store.change_annotator(row.number, one.number, lambda found: replace(found, strata=strata))
-            return renew(store, row, one.number, expires)
-    return store.invite(row.number, Annotator(0, name, role, expires=expires, strata=strata))
 
 
 def check_name(name: str) -> None:

@@ -36,7 +36,7 @@ from sightline.annotation.decisions import (
     wanted,
 )
 from sightline.annotation.state import State
-from sightline.annotation.task import ADJUDICATOR
+from sightline.annotation.task import ADJUDICATOR, CROWD
 from sightline.annotation.types import Annotator, Entry
 from sightline.types import MetricValue
 
@@ -77,8 +77,11 @@ def overview(state: State, annotators: Sequence[Annotator], now: float, growth: 
         if votes > judged[number] and state.reported[number] < REPORTS
     }
     able, sharing = able_raters(state, annotators, now), sharing_raters(state.project, annotators, now)
+    more_come = any(one.role == CROWD and not one.revoked and one.expires > now for one in annotators)
     free = {
-        number: sum(could_judge(state, state.items[number], one, sharing) for one in able)
+        number: missing[number]
+        if more_come
+        else sum(could_judge(state, state.items[number], one, sharing) for one in able)
         for number in missing
     }
     return Overview(
@@ -90,7 +93,9 @@ def overview(state: State, annotators: Sequence[Annotator], now: float, growth: 
         shared=agreement.shared,
         alpha=agreement.alpha,
         growth=agreement.growth,
-        annotators=[annotator_row(state, annotators, one, now, votes) for one in annotators],
+        annotators=[
+            annotator_row(state, annotators, one, now, votes) for one in annotators if one.role != CROWD
+        ],
         seconds=_median_time(state, decisions),
         broken=[number for number in decisions if state.reported[number]],
         obtainable=sum(min(missing[number], raters) for number, raters in free.items()),

@@ -44,6 +44,9 @@ RATER = "rater"
 ADJUDICATOR = "adjudicator"
 """The role whose judgements settle ties. They count for nothing else (CODIS, appendix A: the fifth human)."""
 
+CROWD = "crowd"
+"""The role of a link that many workers share: each becomes a rater of their own, named by their id."""
+
 
 class Option(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A value that a field may have: its label on the page, its key, and whether it accepts or rejects."""

@@ -78,7 +78,14 @@ class Item(Struct, frozen=True, omit_defaults=True):
 
 
 class Annotator(Struct, frozen=True, omit_defaults=True):
-    """Somebody who takes part in a project; the link ends at `expires` (seconds since 1970)."""
+    """Somebody who takes part in a project; the link ends at `expires` (seconds since 1970).
+
+    Attributes:
+        labels: What the owner says about them, such as their region.
+        most: How many items they judge at most; 0 for all.
+        crowd: The name of the crowd link by which a worker came; '' for a personal link.
+        code: What a worker shows the platform after the last item; '' in a crowd link if each has their own.
+    """
 
     number: int
     name: str
@@ -89,6 +96,10 @@ class Annotator(Struct, frozen=True, omit_defaults=True):
     paused: bool = False
     strata: tuple[str, ...] = ()
     forgiven: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    most: int = 0
+    crowd: str = ""
+    code: str = ""
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):

@@ -176,10 +176,12 @@ INVITE_EXAMPLE = """examples:
   sightline annotate invite table8 Dora --role adjudicator
   sightline annotate invite blind Anna --expires 30d --url https://annotate.example.org
   sightline annotate invite blind Ben --revoke
+  sightline annotate invite blind prolific --role crowd --most 20 --code C1X7Q2 --label region=KE
 
 An annotator who is invited again gets a new link, and the old one ends; judgements stay. A pseudonym is
-enough as a name. Whoever has a link can judge in its name: send it to one person only. --url names where
-`sightline serve` runs, if not on this computer with its default port.
+enough as a name. A crowd link is one link for all workers of a platform, which appends each one's id;
+its labels and limits are theirs. Whoever has a personal link can judge in its name: send it to one person
+only. --url names where `sightline serve` runs, if not on this computer with its default port.
 """
 
 DEFAULT = "http://127.0.0.1:8765"
@@ -193,7 +195,11 @@ def register_invite(parser: argparse.ArgumentParser) -> None:
     add_project(parser)
     add = parser.add_argument
     add("names", nargs="+", metavar="NAME", help="name or pseudonym of an annotator")
-    add("--role", default="rater", help="rater, or adjudicator, who gets only items without a decision")
+    add(
+        "--role",
+        default="rater",
+        help="rater, adjudicator (gets only items without a decision), or crowd: one link for many workers",
+    )
     add("--stratum", action="append", default=[], metavar="S", help="only items of this stratum; may repeat")
     add(
         "--expires",
@@ -201,6 +207,9 @@ def register_invite(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="when the links end, such as 12h, 14d, 4w (default: 14d)",
     )
+    add("--label", action="append", default=[], metavar="KEY=VALUE", help="such as region=KE; may repeat")
+    add("--most", type=int, default=0, metavar="N", help="at most N items for an annotator (default: all)")
+    add("--code", default="", metavar="TEXT", help="crowd: completion code (default: each worker's own)")
     add("--url", metavar="BASE", help=f"URL of `sightline serve` (default: {DEFAULT})")
     add("--revoke", action="store_true", help="end the links of these annotators")
     add("--json", action="store_true", help="print the links as JSON")
@@ -214,12 +223,24 @@ def execute_invite(options: argparse.Namespace) -> int:
     base = (options.url or DEFAULT).rstrip("/")
     if not re.match(r"https?://[^/]", base):
         raise UserError("--url is no URL", found=options.url, expected="such as https://annotate.example.org")
+    pairs(options.label, "--label")
+    labels = dict(word.split("=", 1) for word in options.label)
     with opened_project(options.project, options.store) as (store, row):
         if options.revoke:
             _revoke(store, row, options.names)
             return 0
         invited = [
-            invite(store, row, name, expires, role=options.role, strata=tuple(options.stratum))
+            invite(
+                store,
+                row,
+                name,
+                expires,
+                role=options.role,
+                strata=tuple(options.stratum),
+                labels=labels,
+                most=options.most,
+                code=options.code,
+            )
             for name in options.names
         ]
     links = {one.name: f"{base}/annotate/{token_of(row, one)}" for one in invited}
@@ -230,6 +251,10 @@ def execute_invite(options: argparse.Namespace) -> int:
             print_url(name, link)
     if not options.url:
         print_note(f"the links begin with {base}, the default of `sightline serve`; --url BASE for another")
+    if options.role == "crowd":
+        print_note(
+            "let the platform append the worker's id: ?PROLIFIC_PID=, ?workerId=, ?participantId=, ?id="
+        )
     print_note("the pages are there while `sightline serve` runs")
     return 0
 
@@ -452,8 +477,9 @@ EXPORT_EXAMPLE = """examples:
   sightline annotate export blind --out blind --xlsx
 
 DIR receives log.jsonl, with every entry of the log; judgements.csv, a table of the judgements that stand;
-items.csv, a form for work without a browser; the items for Label Studio and Potato; and what the task
-produces: verdicts.jsonl, a folder per annotator with answers by setting, or data. The files are replaced.
+annotators.csv, with labels, time and completion code of each; items.csv, a form for work without a browser;
+the items for Label Studio and Potato; and what the task produces: verdicts.jsonl, a folder per annotator
+with answers by setting, or data. The files are replaced.
 Commands with this store read verdicts without an export: --judge human:blind, judge-report --human blind.
 """
 

@@ -27,7 +27,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sightline.annotation.links import Problem
-from sightline.errors import EnvironmentFailedError
+from sightline.annotation.task import CROWD
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.formats.files import text_digest
 from sightline.viewer.projects import Holder, Projects
 
@@ -268,6 +269,14 @@ ENDED: Mapping[Problem, str] = {
     "expired": f"This link has ended. Ask whoever invited you for a new one. {KEPT}",
     "revoked": f"This link was replaced or revoked. Ask whoever invited you for a new one. {KEPT}",
 }
+OWN_IDS = ("prolific_pid", "workerid", "participantid", "id")
+"""The parameters in which crowd platforms append the id of a worker, in any case of letters."""
+
+ASK_ID = (
+    '<h1>Your id</h1><p role="alert">{}</p><form><p><label>The id that your platform gave you'
+    ' <input name="id" maxlength="100" required autofocus autocomplete="off"></label>'
+    " <button>Continue</button></p></form>"
+)
 
 
 class Gate:
@@ -294,8 +303,15 @@ class Gate:
         if link := _LINK.fullmatch(scope["path"]):
             if scope["method"] != "GET":
                 return refusal(405, "A link can only be opened.")
-            holder = self._holder(scope, link[1])
-            return self._welcome(link[1], holder) if isinstance(holder, Holder) else holder
+            token, holder = link[1], self._holder(scope, link[1])
+            if isinstance(holder, Holder) and holder.annotator.role == CROWD:
+                own_id = _own_id(scope)
+                try:
+                    token = self._projects.worker_token(holder, own_id)
+                except UserError as error:
+                    return _bare_page(ASK_ID.format(html.escape(error.message) if own_id else ""), 400)
+                holder = self._holder(scope, token)
+            return self._welcome(token, holder) if isinstance(holder, Holder) else holder
         page = _PAGE.fullmatch(scope["path"])
         token = cookies.get(self._prefix + page[1].lstrip("0")) if page else None
         if page is None or token is None:
@@ -303,7 +319,7 @@ class Gate:
         holder = self._holder(scope, token)
         if not isinstance(holder, Holder):
             return holder
-        if holder.live.row.number != int(page[1]):
+        if holder.live.row.number != int(page[1]) or holder.annotator.role == CROWD:
             return refusal(403, "This link is one of another project.")
         scope[_KEY] = holder
         return None
@@ -327,6 +343,12 @@ class Gate:
         left = int(holder.annotator.expires - self._projects.clock())
         cookie = Cookie(f"{self._prefix}{number}", token, self._encrypted, left)
         return welcome(f"{ROOT}/{number}/", cookie)
+
+
+def _own_id(scope: Scope) -> str:
+    """The id of a worker in the address of a crowd link; '' if there is none."""
+    given = {name.casefold(): value for name, value in parse_qsl(scope["query_string"].decode("latin-1"))}
+    return next((given[name] for name in OWN_IDS if name in given), "")
 
 
 def holder_of(request: Request) -> Holder:

@@ -233,7 +233,10 @@ def _end(desk: Desk, reason: str) -> Response:
     """The page without an item: all is done, or why there is nothing now."""
     skipped = [number for number, entry in desk.done.items() if entry.action == "skip"]
     last = next(reversed(desk.done), None)
-    return desk.page("task_end_page.html", {"reason": reason, "skipped": skipped, "last": last})
+    # Who was paused or failed a test gets no code: the owner decides. A closed project has taken the work.
+    is_over = bool(desk.done) and (not reason or reason.startswith(CLOSED))
+    code = desk.holder.annotator.code if is_over else ""
+    return desk.page("task_end_page.html", {"reason": reason, "skipped": skipped, "last": last, "code": code})
 
 
 def _test_sentence(desk: Desk) -> str:

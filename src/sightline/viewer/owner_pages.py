@@ -524,7 +524,9 @@ def personal_links(
     for one in annotators:
         days = (one.expires - now) / DAY
         left = "" if one.revoked or days <= 0 else f"{days:.0f} days left" if days >= 1.5 else "1 day left"
-        links.append(PersonalLink(one, f"{base}/annotate/{token_of(row, one)}", left))
+        # A worker of a crowd platform opens the crowd link again.
+        if not one.crowd:
+            links.append(PersonalLink(one, f"{base}/annotate/{token_of(row, one)}", left))
     return links
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sightline.annotation.links import Problem, check, claim_of
+from sightline.annotation.links import Problem, check, claim_of, crowd_worker, token_of
 from sightline.annotation.live import LiveProject
 from sightline.annotation.store import AnnotationStore, ProjectRow
 from sightline.annotation.types import Annotator
@@ -75,6 +75,11 @@ class Projects:
         found = [one for one in annotators if one.number == claim.annotator]
         problem = check(token, live.row, found[0] if found else None, self.clock())
         return problem or Holder(live, found[0], annotators)
+
+    def worker_token(self, link: Holder, own_id: str) -> str:
+        """The token of a worker who opens a crowd link with an id of their own."""
+        row = link.live.row
+        return token_of(row, crowd_worker(self.annotations, row, link.annotator, own_id))
 
 
 # -- Guidelines and consent texts: Markdown to HTML, in which HTML, images and links to scripts stay text

@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.viewer.annotation.conftest import DAY, Clock, Site, draw, responses
 from tests.viewer.conftest import TOKEN
 
+from sightline.annotation.links import invite, token_of
 from sightline.annotation.store import ProjectRow
 from sightline.annotation.task import Field, Option, Part, Phase, Task, task
 from sightline.annotation.types import Item
@@ -203,6 +204,23 @@ def test_three_annotators_judge_by_keyboard_and_the_export_equals_what_was_click
         for name, wrong in WRONG.items()
         for number in range(1, 21)
     }
+
+
+def test_a_break_of_a_crowd_worker_counts_two_minutes(served: tuple[Site, str], visit: Open) -> None:
+    site = served[0]
+    row = site.add(task("rate"), responses(site.folder, 1))
+    link = invite(site.annotations, row, "prolific", site.clock() + DAY, role="crowd")
+    page = visit(f"/annotate/{token_of(row, link)}?PROLIFIC_PID=W1")
+    page.clock.install()
+    page.keyboard.press("n")
+    page.wait_for_url("**/item")
+    site.clock.now += 3600
+    for minutes in (1, 30):  # A minute of reading, then a break.
+        page.clock.fast_forward(minutes * 60_000)
+        page.keyboard.press("Shift")
+    page.keyboard.press("a")
+    expect(page.get_by_role("heading", name="Your completion code")).to_be_visible()
+    assert 180 <= site.log(row)[0].seconds < 190
 
 
 def test_back_next_skip_zoom_and_keys_by_keyboard(served: tuple[Site, str], visit: Open) -> None:

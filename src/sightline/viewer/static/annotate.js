@@ -121,16 +121,20 @@ try {
   // A browser may forbid storage; the page works without drafts.
 }
 
-// Seconds for which the page was seen.
+// Seconds for which the page was seen; two minutes without a key or a movement begin a break.
 const seconds = document.querySelector("input[name=seconds]");
+const BREAK = 120_000;
 let seen = 0;
 let since = document.hidden ? null : performance.now();
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden && since !== null) seen += performance.now() - since;
+function countTime() {
+  if (since !== null) seen += Math.min(performance.now() - since, BREAK);
   since = document.hidden ? null : performance.now();
-});
+}
+for (const name of ["visibilitychange", "pointermove", "pointerdown", "keydown", "scroll"])
+  document.addEventListener(name, countTime, { capture: true, passive: true });
 document.addEventListener("submit", () => {
-  if (seconds) seconds.value = ((seen + (since === null ? 0 : performance.now() - since)) / 1000).toFixed(2);
+  countTime();
+  if (seconds) seconds.value = (seen / 1000).toFixed(2);
 });
 
 // The browser's Back button leads to the item that was judged on a page, not to the one that is next now.
