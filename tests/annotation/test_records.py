@@ -61,6 +61,35 @@ def test_triplets_without_an_author_are_an_empty_table(images: Path) -> None:
     assert len(Path("out/data/contextual_val.csv").read_text().splitlines()) == 1
 
 
+def test_authors_in_two_groups_write_their_categories_and_review_those_of_the_others(images: Path) -> None:
+    """ConTextual, section 2.3: the authors form two groups, and each reviews what the other wrote."""
+    groups = {"anna": ("web", "time"), "ben": ("time", "web")}
+    for number, category in enumerate(("web", "web", "time")):
+        (images / category).mkdir(exist_ok=True)
+        (images / f"{number}.png").rename(images / category / f"{number}.png")
+    command("annotate", "new", "author-contextual", images, "--name", "write")
+    for name, (own, _) in groups.items():
+        command("annotate", "invite", "write", name, "--stratum", own)
+    work("write", lambda annotator, item, field: item.stratum if field == "category" else "")
+    command("annotate", "export", "write", "--out", "out")
+    written = ["out/data/contextual_val.csv", "--data", "out/data"]
+    command("annotate", "new", "verify", *written, "--name", "check", "--annotators", "1")
+    for name, (_, others) in groups.items():
+        command("annotate", "invite", "check", name, "--stratum", others)
+    work("check")
+    judged: dict[str, set[tuple[str, str]]] = {}
+    for project in ("write", "check"):
+        annotations, live = opened(project)
+        names = {one.number: one.name for one in live.annotators()}
+        entries = annotations.entries(live.row.number)
+        judged[project] = {(live.state.items[one.item].stratum, names[one.annotator]) for one in entries}
+        assert len(entries) == 3
+    assert judged == {
+        "write": {("web", "anna"), ("time", "ben")},
+        "check": {("time", "anna"), ("web", "ben")},
+    }
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -106,6 +106,8 @@ def image_items(request: SourceRequest) -> MadeItems:
             0,
             images={"image": found},
             cluster=found[0].digest,
+            # A folder of images is a category, which `invite --stratum` assigns to authors.
+            stratum=path.rpartition(os.sep)[0],
             proposal=known.get(path, {}),
             hidden={"image": path, **({"pair": str(pair + 1)} if request.pairs > 1 else {})},
         )
