@@ -6,10 +6,12 @@ import csv
 import json
 import shutil
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from tests.annotation.working import command, work
 
 from sightline.annotation.store import AnnotationStore
@@ -21,6 +23,7 @@ from sightline.evaluation.folder import read_result
 from sightline.evaluation.reports import report_runs
 from sightline.formats.jsonl import read_verdicts
 from sightline.reporting.judges import ONE_ERROR, SEVERAL_ERRORS
+from sightline.store import schema
 from sightline.store.store import Store
 
 PAIRS = 12
@@ -530,3 +533,35 @@ def test_the_images_of_a_run_of_the_store_are_those_that_it_recorded(
     rows = list(csv.DictReader(Path("out/items.csv").read_text().splitlines()))
     assert rows
     assert all((codis / row["image"]).is_file() and row["image"] for row in rows)
+
+
+def test_deleting_a_project_asks_with_the_number_of_judgements_and_leaves_runs_and_other_projects(
+    codis: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(codis, "", "a")
+    for name in ("blind", "other"):
+        annotate("judge", name, "a", "--data", codis, people=("anna", "ben"))
+        assert work(name) == 4 * PAIRS
+    command(
+        "score", "codis", "a/answers.jsonl", "--data", codis, "--judge", "human:blind", "--name", "judged"
+    )
+    assert main(["annotate", "delete", "blind"]) == 2
+    assert "expected --yes" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for reply, left in (("n", ["blind", "other"]), ("y", ["other"])):
+        monkeypatch.setattr("builtins.input", lambda _, reply=reply: reply)
+        assert main(["annotate", "delete", "blind"]) == 0
+        asked = capsys.readouterr().out
+        assert f"{4 * PAIRS} judgements of 2 annotators" in asked
+        assert "export first: sightline annotate export blind --out blind" in asked
+        assert main(["annotate", "status", "--json"]) == 0
+        assert [one["name"] for one in json.loads(capsys.readouterr().out)] == left
+    command("report", "judged")
+    with closing(Store.open("sightline.db", create=False)) as store, store.database.read() as connection:
+        for table in (schema.annotation_items, schema.annotators, schema.annotation_log):
+            assert set(connection.core.execute(select(table.c.project).distinct()).scalars()) == {2}
+    # The name is free again, for a project of another number and with other links.
+    annotate("judge", "blind", "a", "--data", codis, people=("anna",))
+    capsys.readouterr()
+    assert main(["annotate", "status", "--json"]) == 0
+    assert [one["number"] for one in json.loads(capsys.readouterr().out)] == [2, 3]

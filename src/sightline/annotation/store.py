@@ -169,6 +169,16 @@ class AnnotationStore:
                 .values(closed=self._clock() if closed else None)
             )
 
+    @repeat_if_lost
+    def drop(self, project: int) -> None:
+        """Delete a project with all that the store has of it; its number is not used again."""
+        with self.database.write() as connection:
+            query = select(_projects.c.id).where(_projects.c.id == project).with_for_update()
+            connection.core.execute(query)
+            for table in (_items, _annotators, _log, _leases):
+                connection.core.execute(delete(table).where(table.c.project == project))
+            connection.core.execute(delete(_projects).where(_projects.c.id == project))
+
     @contextmanager
     def transaction(self, project: int) -> Iterator[Transaction]:
         """Begin a transaction on an open project. Those of one project take place one after another."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -525,6 +526,50 @@ def execute_close(options: argparse.Namespace) -> int:
     return 0
 
 
+# -- `sightline annotate delete`: delete a project from the store
+
+DELETE_EXAMPLE = """examples:
+  sightline annotate export blind --out blind
+  sightline annotate delete blind
+  sightline annotate delete blind --yes
+
+Export the project first: its judgements cannot be restored. Verdicts that runs have of it stay in these runs.
+"""
+
+
+def register_delete(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = DELETE_EXAMPLE
+    add_project(parser)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.set_defaults(execute=execute_delete)
+
+
+def execute_delete(options: argparse.Namespace) -> int:
+    from sightline.annotation.overview import overview
+
+    with opened_project(options.project, options.store) as (store, row):
+        annotators = store.annotators(row.number)
+        judgements = overview(state_of(store, row), annotators, time.time(), growth=0).judgements
+        made = f"{counted(judgements, 'judgement')} of {counted(len(annotators), 'annotator')}"
+        goes = f"{row.project.name}: items, links, log and {made}"
+        if not options.yes and not _is_confirmed(goes, options.store, row):
+            print_note("nothing is deleted")
+            return 0
+        store.drop(row.number)
+    print_line(f"deleted: {goes}; verdicts in runs stay")
+    return 0
+
+
+def _is_confirmed(goes: str, store: str, row: ProjectRow) -> bool:
+    if not sys.stdin.isatty():
+        raise UserError("annotate delete asks before it deletes, and there is no terminal", expected="--yes")
+    print_line(f"to delete: {goes}")
+    store_option = "" if store == "sightline.db" else f" --store {store}"
+    name = row.project.name
+    print_line(f"to keep them, export first: sightline annotate export {name} --out {name}{store_option}")
+    return input("delete? [y/N] ").strip().casefold() in ("y", "yes")
+
+
 # -- `sightline annotate tasks`: list the tasks that humans can do
 
 TASKS_EXAMPLE = """examples:
@@ -572,4 +617,5 @@ SUBCOMMANDS = {
         "add the judgements of filled-in tables, or of exports of Label Studio and Potato",
     ),
     "close": (register_close, "close a project, so that nothing is added any more; its judgements stay"),
+    "delete": (register_delete, "delete a project with its judgements; export it first"),
 }

@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from sightline.viewer.addresses import number_of, read_number, read_word
 from sightline.viewer.comparison_view import changed_group_view, comparison_view, table_of_runs
-from sightline.viewer.index_types import ChangeList, RunComparison, RunSummary
+from sightline.viewer.index_types import ChangeList, IndexState, RunComparison, RunSummary
+from sightline.viewer.run_index import ComparedRuns
 from sightline.viewer.viewer import Viewer, names_of_two, progress_page, run_name, shown_images, waiting_page
 
 PAGE = 10
@@ -51,12 +52,16 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
     base, *others = summaries
     other = next((one for one in others if one.run == number_of(request, "with")), others[0])
     names = names_of_two(base.line, other.line)
-    state = viewer.builds.compared(base.run, other.run)
-    compared = viewer.index.comparison(base.run, other.run)
+    every = {one.run: viewer.index.comparison(base.run, one.run) for one in others}
+    states = {run: viewer.builds.compared(base.run, run) for run, found in every.items() if found is None}
+    for one in others:
+        if one.run in states and states[one.run].step != "failed":
+            title = " and ".join(names_of_two(base.line, one.line))
+            return progress_page(viewer, request, title, states[one.run])
+    compared = every[other.run]
     if compared is None:
-        if state.step == "failed":
-            return _choice(viewer, [base], f"{names[0]} and {names[1]} cannot be compared: {state.error}")
-        return progress_page(viewer, request, " and ".join(names), state)
+        reason = states[other.run].error
+        return _choice(viewer, [base], f"{names[0]} and {names[1]} cannot be compared: {reason}")
     comparison = compared.summary
     shown = _list(request, comparison.lists)
     after = number_of(request, "after")
@@ -71,7 +76,7 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
             "a": base.line,
             "names": names,
             "b": other.line,
-            **_of_runs(viewer, base, others, other, view.metric),
+            **_of_runs(base, others, other, view.metric, every, states),
             "view": view,
             "changes": [(name, words, comparison.lists[name]) for name, words in CHANGE_WORDS.items()],
             "among": [(name, words, comparison.lists[name]) for name, words in AMONG_WORDS.items()],
@@ -88,20 +93,22 @@ def compare_page(viewer: Viewer, request: Request) -> Response:
 
 
 def _of_runs(
-    viewer: Viewer, base: RunSummary, others: Sequence[RunSummary], shown: RunSummary, metric: str
+    base: RunSummary,
+    others: Sequence[RunSummary],
+    shown: RunSummary,
+    metric: str,
+    every: Mapping[int, ComparedRuns | None],
+    states: Mapping[int, IndexState],
 ) -> dict[str, object]:
     """The table that compares each run with the first one, and what it lacks."""
     found: dict[str, RunComparison] = {}
     notes = []
     for one in others:
         name = f"{one.run}: {run_name(one.line)}"
-        state = viewer.builds.compared(base.run, one.run)
-        compared = viewer.index.comparison(base.run, one.run)
-        if compared is not None:
+        if (compared := every[one.run]) is not None:
             found[name] = compared.summary
         else:
-            reason = state.error or "is being compared; load the page again"
-            notes.append(f"{name}: {reason}")
+            notes.append(f"{name}: {states[one.run].error}")
     if len(found) > 1:
         notes.append("p: for the leading metrics of all runs together; below, for the rows of each table")
     links = {
