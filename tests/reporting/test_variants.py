@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -149,6 +150,17 @@ def test_the_most_frequent_answers_are_those_that_a_counter_finds(
             counted.setdefault(value, Counter())[response.removeprefix("The ").rstrip(".").lower()] += 1
     found = {row[label]: (row["answer"], row["n"], row["of"]) for row in table["rows"]}
     assert found == {value: (*of.most_common(1)[0], of.total()) for value, of in counted.items()}
+
+
+def test_the_answers_of_several_runs_stand_together_under_each_value(
+    scored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(scored, other)
+    (table,) = printed(capsys, scored, other, "--answers", 1, "--by", "lines")
+    (alone,) = printed(capsys, scored, "--answers", 1, "--by", "lines")
+    assert [row.pop("run") for row in table["rows"]] == [str(scored), str(other)] * len(alone["rows"])
+    assert table["rows"] == [row for row in alone["rows"] for _ in range(2)]
 
 
 def test_variant_is_a_label_of_every_metric_on_request(

@@ -125,6 +125,11 @@ def test_a_group_stands_beside_the_same_group_of_each_other_run_of_its_benchmark
         if one["sample"] == "007"
     ]
     assert cells == expected
+    names = re.findall(r'<th scope="col" class="num">(\w+)</th>', page)
+    values = re.findall(r'<td class="num">([-.\d]+)</td>', page)
+    both_right = [all(verdict == "right" for verdict, _ in expected[start : start + 2]) for start in (0, 2)]
+    place = names.index("acc_p")
+    assert values[place :: len(names)] == [f"{100 * right:.1f}" for right in both_right]
     assert "--ids 007 " in page
 
 

@@ -40,7 +40,7 @@ from sightline.formats.jsonl import ANSWERS, export
 from sightline.metrics.consistency import null_where_unknown
 from sightline.metrics.significance import Comparison, corrected_together
 from sightline.metrics.tally import tally
-from sightline.metrics.variants import VARIANT, by_variant, frequent_answers
+from sightline.metrics.variants import VARIANT, AnswerCount, by_variant, frequent_answers
 from sightline.reporting.comparison import (
     ComparedRuns,
     check_label,
@@ -215,7 +215,7 @@ def group_tables(
     clean: str | None = None,
     repeats: bool = False,
 ) -> list[ReportTable]:
-    """The tables of the groups of each run.
+    """The tables of the groups of each run; the answers to one task of several runs in one table.
 
     Args:
         by: A label, under each value of which the answers are listed.
@@ -225,10 +225,12 @@ def group_tables(
         repeats: Whether the answers to repeated requests are compared.
     """
     tables: list[ReportTable] = []
+    counted: dict[str, dict[str, list[AnswerCount]]] = {}
     with opened_runs(words, url) as (runs, store):
         for name in runs:
             run = judged_run(store, name)
-            title = f"{run.result.benchmark}:{run.result.setting}, {run.name}"
+            task = f"{run.result.benchmark}:{run.result.setting}"
+            title = f"{task}, {run.name}"
             if why:
                 groups = list(run.sent.values())
                 variants = {outcome.variant for group in groups for outcome in group}
@@ -242,7 +244,10 @@ def group_tables(
                 known = {label for group in groups for outcome in group for label in outcome.labels}
                 if by is not None and by not in known:
                     raise unknown_name("label", by, known)
-                tables.append(answers_table(title, frequent_answers(groups, answers, by), by))
+                counted.setdefault(task, {})[run.name] = frequent_answers(groups, answers, by)
+    for task, of_runs in counted.items():
+        title = task if len(of_runs) > 1 else f"{task}, {next(iter(of_runs))}"
+        tables.append(answers_table(title, of_runs, by))
     return tables
 
 

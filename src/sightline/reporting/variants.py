@@ -136,18 +136,22 @@ def _count(row: _Row, metric: str) -> int:
     return 0 if value is None or value.value is None else round(value.value / 100 * value.n)
 
 
-def answers_table(title: str, counts: Iterable[AnswerCount], label: str | None) -> ReportTable:
-    """The most frequent answers, under each value of a label."""
-    fields: list[Field[AnswerCount]] = [
-        *([(Column("text", label, label), lambda one: one.value)] if label else []),
-        (Column("text", "answer", "answer"), lambda one: one.answer or "(empty)"),
-        (Column("count", "n", "n"), lambda one: one.n),
-        (Column("value", "share", "share"), lambda one: Value(100 * one.n / one.of)),
-        (Column("count", "right", "right"), lambda one: one.right),
-        (Column("count", "of answers", "of"), lambda one: one.of),
+def answers_table(title: str, runs: Mapping[str, Iterable[AnswerCount]], label: str | None) -> ReportTable:
+    """The most frequent answers of each run, under each value of a label those of all runs together."""
+    rows = [(name, one) for name, counts in runs.items() for one in counts]
+    fields: list[Field[tuple[str, AnswerCount]]] = [
+        *([(Column("text", label, label), lambda row: row[1].value)] if label else []),
+        *([(Column("text", "run", "run"), lambda row: row[0])] if len(runs) > 1 else []),
+        (Column("text", "answer", "answer"), lambda row: row[1].answer or "(empty)"),
+        (Column("count", "n", "n"), lambda row: row[1].n),
+        (Column("value", "share", "share"), lambda row: Value(100 * row[1].n / row[1].of)),
+        (Column("count", "right", "right"), lambda row: row[1].right),
+        (Column("count", "of answers", "of"), lambda row: row[1].of),
     ]
     by = f", by {label}" if label else ""
     legend = (
         "answer: as exact comparison reads it, without case, articles, punctuation; with options, the option",
     )
-    return build_table(f"{title}, answers{by}", fields, counts, [], legend)
+    return build_table(
+        f"{title}, answers{by}", fields, sorted(rows, key=lambda row: row[1].value), [], legend
+    )

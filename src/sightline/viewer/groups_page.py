@@ -25,7 +25,7 @@ from sightline.metrics.tally import group_values
 from sightline.reporting.notes import NESTED, option_text
 from sightline.scoring.scorer import Explanation, explanations
 from sightline.text import counted
-from sightline.types import Group, Outcome, VerdictName
+from sightline.types import Group, GroupKey, Outcome, Verdict, VerdictName
 from sightline.viewer.addresses import group_address, number_of, read_word
 from sightline.viewer.group_view import ABSENCES, group_view
 from sightline.viewer.index_entry import read_lines
@@ -114,7 +114,7 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
             "section": "Runs",
             "run": summary.line,
             "group": group_view(detail, shown_images(viewer, summary.run), _explained(run, detail)),
-            "values": _values(run, detail),
+            "values": _values(run, detail.row.key, detail.outcomes, detail.verdicts),
             "previous": next(iter(previous), None),
             "next": next(iter(following), None),
             "others": _in_other_runs(viewer, summary, detail),
@@ -126,16 +126,18 @@ def group_page(viewer: Viewer, request: Request, summary: RunSummary) -> Respons
     )
 
 
-def _values(run: StoredRun, detail: GroupDetail) -> list[tuple[str, float | None]]:
+def _values(
+    run: StoredRun, key: GroupKey, outcomes: tuple[Outcome, ...], verdicts: tuple[Verdict, ...]
+) -> dict[str, float | None]:
     """The leading metrics of a group with several answers, as groups.csv has them."""
     description = run.description
-    if len(detail.outcomes) == 1 or not is_benchmark(description.benchmark):
-        return []
+    if len(outcomes) == 1 or not is_benchmark(description.benchmark):
+        return {}
     benchmark = find_benchmark(description.benchmark)
     metrics = group_metrics(benchmark, _options_of(run, benchmark))
-    group = group_of_lines(benchmark, detail.row.key, detail.outcomes, detail.verdicts, description.decide)
+    group = group_of_lines(benchmark, key, outcomes, verdicts, description.decide)
     names = [metric.name for metric in metrics]
-    return list(zip(names, group_values(group, metrics), strict=True)) if group.sent else []
+    return dict(zip(names, group_values(group, metrics), strict=True)) if group.sent else {}
 
 
 def _options_of(run: StoredRun, benchmark: Benchmark) -> dict[str, Any]:
@@ -165,11 +167,15 @@ MOST_RUNS = 12
 
 
 class GroupInRun(Struct, frozen=True):
-    """A group in another run: its answers to the probes of the shown one, None where it has none."""
+    """A group in another run: its answers to the probes of the shown one, None where it has none.
+
+    `values`: the leading metrics of the group there.
+    """
 
     line: RunLine
     address: str
     answers: tuple[Outcome | None, ...]
+    values: Mapping[str, float | None]
 
 
 class GroupInRuns(Struct, frozen=True):
@@ -198,17 +204,22 @@ def _in_other_runs(viewer: Viewer, summary: RunSummary, detail: GroupDetail) -> 
         index = viewer.index.open(other.run)
         numbers = index.numbers_of_samples([base.id])
         lines = map(read_lines, index.lines(numbers))
-        groups = [_group(row, read[0]) for row, read in zip(index.rows(numbers), lines, strict=True)]
-        pairing = pair_groups({base.key: base}, {group.key: group for group in groups})
+        read = {row.key: (_group(row, of[0]), of) for row, of in zip(index.rows(numbers), lines, strict=True)}
+        pairing = pair_groups({base.key: base}, {key: group for key, (group, _) in read.items()})
         different += bool(pairing.different)
         for pair in pairing.pairs:
             if len(found) == MOST_RUNS:
                 more += 1
                 continue
             answers = {(one.variant, one.draw): answer for one, answer in probe_pairs(pair)}
-            address = group_address(pair.other.key, other.run)
+            key = pair.other.key
             found.append(
-                GroupInRun(other.line, address, tuple(answers.get((one.variant, one.draw)) for one in base))
+                GroupInRun(
+                    other.line,
+                    group_address(key, other.run),
+                    tuple(answers.get((one.variant, one.draw)) for one in base),
+                    _values(read_stored_run(viewer.store, other.run), key, *read[key][1]),
+                )
             )
     notes = (
         f"{counted(more, 'earlier run')} not shown" if more else "",
