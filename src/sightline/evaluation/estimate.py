@@ -33,13 +33,14 @@ from sightline.evaluation.prepare import (
 from sightline.evaluation.runs import readable_runs
 from sightline.evaluation.sending import checks_images
 from sightline.evaluation.spec import Spec
+from sightline.metrics.significance import expected_detectable
 from sightline.models.base import Model
 from sightline.models.batch_client import AROUND_BODY
 from sightline.models.batches import BatchEndpoint
 from sightline.replicas.fleet import ReplicaPool
 from sightline.store.answers import KeyedRequest, is_settled, state_of
 from sightline.store.store import Store, existing_or_empty_store
-from sightline.types import Answer, Failure, Usage
+from sightline.types import RELIABLE_CLUSTERS, Answer, Failure, Usage
 
 KeySet = set[int]
 """Request keys by their first 64 bits, which take a third of the memory of the keys."""
@@ -242,6 +243,10 @@ JUDGED_TOGETHER = 64
 """Judge requests that are looked up together."""
 
 
+CHANGED = 0.2
+"""The share of groups that is taken to change between two models, where power is told before a run."""
+
+
 class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
     """What a run would send: the requests to its model, and those to its judges.
 
@@ -323,7 +328,11 @@ def estimate_run(spec: Spec, planned_keys: KeySet | None = None) -> RunEstimate:
         judges=judges,
         total_expected_cost=_sum([one.expected_cost for one in both]),
         total_full_length_cost=_sum([one.full_length_cost for one in both]),
-        notes=(*_notes(prepared, both, source, uncached), *_image_check_notes(prepared, both[0].to_ask)),
+        notes=(
+            *_notes(prepared, both, source, uncached),
+            *_image_check_notes(prepared, both[0].to_ask),
+            *_power_notes(prepared.survey.samples),
+        ),
         scripts=tuple(
             one.script
             for several in (prepared.models.models, *prepared.judges.models.values())
@@ -501,6 +510,16 @@ def _notes(
         yield f"to ask of judges: one for each answer or pair, fewer where answers are equal{most}"
     if uncached is not None and uncached.to_caption:
         yield "captions are not part of the cost"
+
+
+def _power_notes(groups: int) -> list[str]:
+    if groups < RELIABLE_CLUSTERS:
+        return []
+    seen = 100 * expected_detectable(groups, CHANGED)
+    return [
+        f"{groups:,} groups detect a difference of {seen:.1f} points between two models (power 80 %) if"
+        f" {100 * CHANGED:.0f} % of them are right with one model only; groups that share images detect less"
+    ]
 
 
 def _image_check_notes(prepared: Prepared, to_ask: int) -> list[str]:

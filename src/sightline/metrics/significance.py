@@ -197,6 +197,15 @@ def detectable_difference(differences: Floats, clusters: NDArray[np.intp]) -> fl
     return POWER_80 * error if error else None
 
 
+def expected_detectable(n: int, changed: float) -> float:
+    """The difference of two shares over the same n groups that is detected with a power of 80 %, 0-1.
+
+    `changed`: the expected share of groups that are right in one of the two only, above 0 and at most 1. It
+    solves difference = POWER_80 x sqrt((changed - difference^2) / n).
+    """
+    return POWER_80 * math.sqrt(changed / (n + POWER_80**2))
+
+
 def clustered_error(differences: Floats, clusters: NDArray[np.intp]) -> float | None:
     """The cluster-robust standard error of a mean; None with fewer than two clusters."""
     _, places = np.unique(clusters, return_inverse=True)
