@@ -22,7 +22,7 @@ from sightline.engine.client import ModelClient
 from sightline.errors import UserError
 from sightline.formats.files import file_digest_or_error
 from sightline.formats.groups import ORIGINAL, GroupLine, by_group, check_options, read_groups, write_groups
-from sightline.scoring.letters import carry_letter, position_of_letter
+from sightline.scoring.letters import position_of_letter
 from sightline.scoring.text import words
 from sightline.store.answers import KeyedRequest
 from sightline.text import fill
@@ -269,7 +269,7 @@ def _turned_references(line: GroupLine) -> tuple[str, ...]:
     return tuple(dict.fromkeys(turned))
 
 
-# -- Orders of options: the letters of references follow their options
+# -- Orders of options: references are texts, so that those of all orders are equal
 
 _BY_LETTER = r"(?:options?|answers?|choices?) \(?[A-Z]\b|\(?\b[A-Z]\)? (?:and|or|nor|&) \(?[A-Z]\b"
 _NAMES_OPTIONS = re.compile(_BY_LETTER, re.IGNORECASE)
@@ -304,18 +304,19 @@ def _orders(line: GroupLine, wording: Wording) -> Iterator[Reworded]:
         prompt = line.prompt
         for (_, start, end), option in reversed(list(zip(spans, options, strict=True))):
             prompt = prompt[:start] + option.strip() + prompt[end:]
-        references = tuple(
-            reference
-            if position_of_letter(reference.strip(), line.options) is None
-            else carry_letter(reference.strip(), line.options, options) or reference
-            for reference in line.references
-        )
-        made = replace(line, options=options, prompt=prompt, references=references)
+        made = replace(by_text(line), options=options, prompt=prompt)
         try:
             check_options(made, "", Path())
         except UserError:
             raise _LeftOutError("its options are letters themselves") from None
         yield f"{name}-{number}", f"options {name} {number}", made
+
+
+def by_text(line: GroupLine) -> GroupLine:
+    """The line with the texts of its right options in place of their letters."""
+    places = [(one, position_of_letter(one.strip(), line.options)) for one in line.references]
+    texts = (one if place is None else line.options[place] for one, place in places)
+    return replace(line, references=tuple(dict.fromkeys(texts)))
 
 
 def _shown_options(line: GroupLine) -> list[tuple[int, int, int]]:
@@ -379,6 +380,7 @@ def reword_groups(file: Path, wording: Wording, limit: int | None = None) -> Rew
                 done.append((line, ()))
                 continue
             line = replace(line, labels={"wording": ASKED, **line.labels})
+            line = by_text(line) if "options" in wording.kinds else line
             made, reasons = reword(line, wording)
             done.append((line, made))
             if reasons.get("language") is None:

@@ -148,7 +148,7 @@ REWORD_EXAMPLE = """examples:
 Every line stays, with the label `wording` = asked; each of its wordings is another variant of its group.
 typos: in words of four letters or more, never in numbers, placeholders, quoted texts, options or answers.
 case: lower and upper. templates: texts around the question. negation: of questions for yes or no, in a
-group of its own with the other answer. options: their orders; letters of references follow the options.
+group of its own with the other answer. options: their orders; references become texts of options.
 --language: a chat model translates the question. Lines without a wording are counted with the reason.
 """
 WORDINGS = ("typos", "case", "templates", "negation", "options")
