@@ -42,7 +42,7 @@ GROUPS = {
     },
     "data": {
         "data": "download public data sets; check or describe data; make groups of a table",
-        "build": "build your own data: rephrase, restyle, mask, perturb, caption, read, equivalence, "
+        "build": "build your own data: rephrase, reword, restyle, mask, perturb, caption, read, equivalence, "
         "curate, synthesize, split",
     },
     "more": {
