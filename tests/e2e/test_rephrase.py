@@ -391,6 +391,7 @@ def test_a_model_translates_questions_and_the_options_stay(
         {"group": "1", "variant": "a", "prompt": "Is it a bus?", "references": ["yes"]},
         {"group": "2", "variant": "a", "prompt": f"Which is it?{options}", "options": ["a bus", "a car"]},
         {"group": "3", "variant": "a", "prompt": "Where is bus 12?"},
+        {"group": "4", "variant": "a", "prompt": "Ist es ein Bus? Is it a bus?", "question": "Is it a bus?"},
     ]
     Path("mine.jsonl").write_text("\n".join(map(json.dumps, lines)))
     command = ["build", "reword", "mine.jsonl", "--language", "German", "--model", server.model, "--quiet"]
@@ -399,6 +400,7 @@ def test_a_model_translates_questions_and_the_options_stay(
     assert {group: line.prompt for group, line in made.items()} == {
         "1": "Ist es ein Bus?\nAnswer in English.",
         "2": f"Welches ist es?{options}",
+        "4": "Ist es ein Bus? Ist es ein Bus?\nAnswer in English.",
     }
     assert made["2"].labels["wording"] == "in German"
     assert made["2"].facts["draw"] == 1

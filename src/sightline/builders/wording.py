@@ -82,11 +82,8 @@ def reword(line: GroupLine, wording: Wording) -> tuple[list[GroupLine], dict[str
 
 
 def _named(line: GroupLine, made: GroupLine, variant: str, label: str) -> GroupLine:
-    labels = {**line.labels, "wording": label}
-    if made.options == line.options:
-        labels["edits"] = edits(question_of(line), question_of(made))
     name = variant if line.variant == ASKED else f"{line.variant}-{variant}"
-    return replace(made, variant=name, labels=labels, response=UNSET)
+    return replace(made, variant=name, labels={**made.labels, "wording": label}, response=UNSET)
 
 
 # -- The question of a line, and what stays as it is in every wording
@@ -112,8 +109,11 @@ def question_of(line: GroupLine) -> str:
 
 
 def with_question(line: GroupLine, question: str) -> GroupLine:
-    prompt = line.prompt.replace(question_of(line), question, 1)
-    return replace(line, prompt=prompt, question=question if line.question else "")
+    """The line with another question, in its prompt too, and how far that is from its own."""
+    asked = question_of(line)
+    prompt = line.prompt.replace(asked, question, 1)
+    labels = {**line.labels, "edits": edits(asked, question)}
+    return replace(line, prompt=prompt, question=question if line.question else "", labels=labels)
 
 
 def kept_spans(line: GroupLine) -> list[tuple[int, int]]:
