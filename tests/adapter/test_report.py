@@ -214,7 +214,7 @@ def test_training_images_are_left_out_on_both_sides_and_counted(runs: Runs, caps
     clean = runs.folder / "mixed" / "clean.jsonl"
     lines = [line for line in lines if line["images"][0] not in ("0.png", "1.png")]
     clean.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    tables = []
+    tables, votes = [], []
     for store, groups in (("mixed.db", mixed), ("clean.db", clean)):
         runs.run(store=store, groups=groups)
         # Exit status 1: requests were refused.
@@ -226,6 +226,9 @@ def test_training_images_are_left_out_on_both_sides_and_counted(runs: Runs, caps
             status=int(groups == mixed),
         )
         tables.append(runs.report(capsys, store=store))
+        votes.append(
+            _json(["adapter", "report", runs.adapters[0], "--store", str(runs.folder / store)], capsys)[1]
+        )
     counted = [note for note in tables[0]["notes"] if "left out on both sides" in note]
     assert len(counted) == 1
     assert "4 requests in 2 groups" in counted[0]
@@ -233,3 +236,4 @@ def test_training_images_are_left_out_on_both_sides_and_counted(runs: Runs, caps
     for first, second in zip(tables[0]["rows"], tables[1]["rows"], strict=True):
         for column in ("without value", "with value", "difference value", "groups"):
             assert first[column] == pytest.approx(second[column])
+    assert _differences(votes[0]) == pytest.approx(_differences(votes[1]))

@@ -87,15 +87,21 @@ def compare_adapter_runs(store: Store, runs: AdapterRuns) -> AdapterComparison:
         refused, touched = refused + requests, touched + of_groups
     comparison = compare([(judged[base], reduced[other]) for base, other in runs.runs])
     bases = dict.fromkeys(base for base, _ in runs.runs)
-    voted = compare([(judged[number], _voted(judged[number])) for number in bases])
+    others = {
+        number: [reduced[other].groups for base, other in runs.runs if base == number] for number in bases
+    }
+    voted = compare([(judged[number], _voted(judged[number], with_it)) for number, with_it in others.items()])
     return AdapterComparison(runs, comparison, refused, touched, voted)
 
 
-def _voted(run: JudgedRun) -> JudgedRun:
-    """A run whose answers are the majority vote of each group."""
+def _voted(run: JudgedRun, with_adapter: Sequence[Mapping[GroupKey, Group]]) -> JudgedRun:
+    """A run whose answers are the majority vote of each group, over the answers that count with it."""
     groups = StoredGroups()
-    for group in run.groups.values():
-        groups.add(majority_vote(group))
+    for key, group in run.groups.items():
+        if all(key in counted for counted in with_adapter):
+            variants = [{outcome.variant for outcome in counted[key]} for counted in with_adapter]
+            kept = tuple(one for one in group if all(one.variant in of_run for of_run in variants))
+            groups.add(majority_vote(replace(group, outcomes=kept)))
     return replace(run, name=f"{run.name}, voted", groups=groups)
 
 
