@@ -86,6 +86,8 @@ def lighteval_readers() -> dict[str, Reader]:
         "zh": Language.CHINESE,
         "ja": Language.JAPANESE,
         "ko": Language.ENGLISH,
+        "ar": Language.ARABIC,
+        "pt": Language.PORTUGUESE,
     }
 
     def reader(*, anywhere: bool) -> Reader:
