@@ -254,6 +254,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
         labels: The errors that a human names in the answer.
         inclusion: The probability with which the cluster of the answers was picked for humans; None if all
             clusters had the same.
+        stratum: The part of the data that the cluster was picked from, such as a category; '' if from all.
     """
 
     targets: tuple[str, ...]
@@ -271,6 +272,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     scores: Mapping[str, float] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     inclusion: Annotated[float, Meta(gt=0, le=1)] | None = None
+    stratum: str = ""
 
 
 class FirstAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):

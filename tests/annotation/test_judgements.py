@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sightline.annotation.creation import known_values
 from sightline.annotation.decisions import decide, settlers, verdicts
@@ -80,6 +81,26 @@ def test_an_item_that_asks_for_no_decision_is_decided_when_it_is_done() -> None:
     entries = {n: Entry(n, 1, n, "judge", str(n), 0.0, {"answer": "x"}) for n in (1, 2)}
     assert decide(project, item, {1: entries[1]}, settlers(())).status == "open"
     assert decide(project, item, entries, settlers(())).status == "decided"
+
+
+def test_strata_that_are_judged_in_part_have_the_probability_of_their_part() -> None:
+    """Of 4 images of one stratum 2 are judged wholly, of 2 of the other 1: each was sampled with 0.5."""
+    items = [
+        Item(number, cluster=cluster, stratum=stratum, targets=(str(number),), probability=0.5)
+        for number, (cluster, stratum) in enumerate(
+            [(c, "web") for c in "aabcd"] + [(c, "time") for c in "eff"], start=1
+        )
+    ]
+    entries = [
+        Entry(n, n, 1, "judge", str(n), 0.0, {"verdict": "right"}) for n in (1, 2, 3, 6, 7)
+    ]  # a and b, e; f in part
+    project = Project("p", task("rate"), annotators=1, pick="stratified")
+    found = list(verdicts(State(project, items).advance(entries), RATERS))
+    assert {(one.stratum, one.inclusion) for one in found} == {("web", 0.25), ("time", 0.25)}
+    more = [Entry(n, n, 1, "judge", str(n), 0.0, {"verdict": "right"}) for n in (4, 5, 8)]
+    for pick, inclusion in (("stratified", 0.5), ("all", None)):
+        done = State(replace(project, pick=pick), items).advance([*entries, *more])
+        assert {one.inclusion for one in verdicts(done, RATERS)} == {inclusion}
 
 
 def test_every_annotator_has_a_folder_of_answers_of_their_own(tmp_path: Path) -> None:

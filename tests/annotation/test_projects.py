@@ -69,6 +69,31 @@ def export(name: str) -> Path:
     return Path(f"out-{name}")
 
 
+def test_a_plan_before_and_during_an_annotation_names_the_images_to_label(
+    codis: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(codis, "", "a")
+    annotate("rate", "blind", "a", people=("anna",))
+
+    def plan(*words: str) -> dict[str, Any]:
+        capsys.readouterr()
+        command("annotate", "plan", "a", "--half-width", "10", "--json", *words)
+        found = json.loads(capsys.readouterr().out)
+        return next(one for one in found if one["metric"] == "acc_q")
+
+    images = {record["image_id"] for record in json.loads((codis / "data.json").read_text())}
+    before = plan("--by", "category")
+    assert before["half_widths"] is None
+    assert sum(of["clusters"] for of in before["strata"]) == len(images)
+    assert {of["labelled"] for of in before["strata"]} == {0}
+    work("blind")
+    (done,) = plan("--human", "blind")["strata"]
+    assert done["labelled"] == done["these"] == len(images)
+    with pytest.raises(AssertionError):
+        command("annotate", "plan", "a", "--by", "colour")
+    assert "category" in capsys.readouterr().err
+
+
 def test_judged_answers_enter_score_and_the_judge_report_and_a_tie_goes_to_a_fifth(codis: Path) -> None:
     run(codis, "", "a")
     command("annotate", "new", "judge", "a", "--name", "t8", "--data", codis, "--shared", "6")

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from tests.evaluation.conftest import Answers, Describe, OneWord
 
-from sightline.evaluation.corrected import CONTRADICTORY, MIXED_INCLUSION
+from sightline.evaluation.corrected import CONTRADICTORY, MIXED_INCLUSION, LabelPlan, plan_labels
 from sightline.evaluation.judges import HumanJudge, JudgePanel, RulesJudge
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe
 from sightline.evaluation.result import aggregate
@@ -18,7 +18,7 @@ from sightline.metrics.paired import ACC_P
 from sightline.metrics.statistics import ratio_intervals
 from sightline.reporting.table import Value
 from sightline.reporting.tables import corrected_tables, summary
-from sightline.types import CorrectedValue, Metric, Result, Verdict
+from sightline.types import CorrectedValue, Group, Metric, Result, Verdict
 
 HUMANS = "human:votes.jsonl"
 
@@ -224,3 +224,81 @@ def test_failed_answers_need_no_human(describe: Describe) -> None:
     right = sum(text == "yes" for image in list(answers)[:20] for text in answers[image])
     # 30 clusters with answers are represented by 20; ten clusters are known to have no right answer.
     assert found.human.value == pytest.approx(100 * right * 1.5 / 80)
+
+
+def judged_groups(describe: Describe, benchmark: OneWord, collected: CollectedAnswers) -> list[Group]:
+    groups: list[Group] = []
+    panel = JudgePanel(benchmark=benchmark, judges=[RulesJudge(benchmark, {})])
+    aggregate(
+        describe(judges=("rules",)),
+        collected,
+        panel,
+        collected.answers,
+        on_group=lambda one: groups.append(one.group),
+    )
+    return groups
+
+
+def test_as_many_labels_as_planned_give_the_planned_half_width(describe: Describe) -> None:
+    """1,000 images; the human differs from the rules on a tenth of the easy ones, half of the hard."""
+    random, answers = np.random.default_rng(8), texts(1_000)
+    easy = {image: number < 700 for number, image in enumerate(answers)}
+    truth = {
+        (image, n): (text == "yes") != bool(random.random() < (0.1 if easy[image] else 0.5))
+        for image, own in answers.items()
+        for n, text in enumerate(own)
+    }
+    strata = {
+        name: [image for image in answers if easy[image] == (name == "easy")] for name in ("easy", "hard")
+    }
+
+    def labels(numbers: Mapping[str, int]) -> list[Verdict]:
+        return [
+            replace(label(image, n, truth[image, n], number / len(strata[name])), stratum=name)
+            for name, number in numbers.items()
+            for image in random.choice(strata[name], number, replace=False).tolist()
+            for n in (0, 1)
+        ]
+
+    collected = answered(answers)
+    groups = judged_groups(describe, Pairs(), collected)
+
+    def plan(verdicts: Sequence[Verdict], half_width: float) -> LabelPlan:
+        human, metrics = HumanJudge(HUMANS, list(verdicts)), Pairs().metrics({})
+
+        def stratum(group: Group) -> str:
+            return "easy" if easy[group.id] else "hard"
+
+        planned = plan_labels(groups, Pairs(), metrics, collected.answers, human, stratum, half_width)
+        return next(one for one in planned if one.metric == "acc")
+
+    before = plan([], 2.0)
+    assert before.half_widths is None
+    achieved = []
+    for _ in range(4):
+        planned = plan(labels({"easy": 70, "hard": 30}), 2.0)
+        numbers = {of.name: of.these or 0 for of in planned.strata}
+        # What the judge reads well needs fewer labels, and all need fewer than humans alone.
+        assert planned.strata[0].name == "hard"
+        assert numbers["hard"] / 300 > numbers["easy"] / 700
+        assert sum(numbers.values()) < sum(of.these or 0 for of in before.strata)
+        finite = corrected(judged(describe, answered(answers), labels(numbers)), "acc").finite
+        assert finite is not None
+        achieved.append((finite.high - finite.low) / 2)  # type: ignore[operator]
+    assert np.mean(achieved) == pytest.approx(2, rel=0.1)
+    # An interval for more images than these cannot be so narrow with 1,000 of them.
+    assert [of.population for of in plan(labels({"easy": 70, "hard": 30}), 1.5).strata] == [None, None]
+
+
+def test_without_labels_the_plan_is_the_textbook_sample_of_a_finite_population(describe: Describe) -> None:
+    """Cochran (1977), section 4.4: n0 = z^2 p (1 - p) / d^2, n = n0 / (1 + n0 / N)."""
+    answers = {f"i{number}": ("yes" if number % 4 else "no",) for number in range(2_000)}
+    collected = answered(answers)
+    groups = judged_groups(describe, OneWord(), collected)
+    (planned,) = plan_labels(
+        groups, OneWord(), OneWord().metrics({}), collected.answers, HumanJudge(HUMANS, []), lambda _: "", 3.0
+    )
+    first = 1.96**2 * 0.25 * 0.75 / 0.03**2
+    (of_all,) = planned.strata
+    assert of_all.these == pytest.approx(first / (1 + first / 2_000), rel=0.01)
+    assert of_all.population == pytest.approx(first, rel=0.01)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.evaluation.corrected import ClusterTerms, Correction, clusters_to_halve, correct
+from sightline.evaluation.corrected import (
+    ClusterTerms,
+    Correction,
+    clusters_to_halve,
+    correct,
+    labels_needed,
+)
 from sightline.metrics.statistics import Floats, intervals, ratio_estimates, two_sided_quantile
 
 
@@ -243,6 +249,66 @@ def test_intervals_of_these_clusters_alone_hold_what_humans_would_say_of_all(lab
         assert not isinstance(interval, str)
         held += interval.low <= truth.mean() <= interval.high
     assert 0.93 <= held / 600 <= 0.99
+
+
+def test_the_interval_of_a_stratified_sample_does_not_count_what_differs_between_strata() -> None:
+    """600 samples of a fifth of each of three strata, of which 5, 50 and 90 % are right; a poor judge."""
+    random = np.random.default_rng(12)
+    strata = np.repeat([0, 1, 2], [400, 240, 160])
+    truth = (random.random(800) < np.array([0.05, 0.5, 0.9])[strata]).astype(np.float64)
+    read, ones = np.where(random.random(800) < 0.3, 1 - truth, truth), np.ones(800)
+    found = []
+    for _ in range(600):
+        drawn = [
+            random.choice(np.flatnonzero(strata == one), of, False) for one, of in enumerate((80, 48, 32))
+        ]
+        sample = np.sort(np.concatenate(drawn))
+        human = ClusterTerms(truth[sample], ones[sample])
+        found += [
+            correct(ClusterTerms(read, ones), human, sample, np.full(160, 0.2), of)
+            for of in (None, strata[sample])
+        ]
+    values = np.array([one.finite.values[0] for one in found[1::2]])
+    apart, together = (np.mean([one.finite.variances[0] for one in of]) for of in (found[1::2], found[::2]))
+    assert apart / values.var() == pytest.approx(1, abs=0.12)
+    assert together / values.var() > 1.5
+    bounds = [intervals(one.finite, [(0.0, 1.0)])[0] for one in found[1::2]]
+    held = [not isinstance(one, str) and one.low <= truth.mean() <= one.high for one in bounds]
+    assert 0.93 <= np.mean(held) <= 0.98
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6), st.floats(0.01, 1)), min_size=1, max_size=3),
+    st.floats(0, 0.02),
+    st.floats(0.05, 3),
+)
+@settings(max_examples=150, deadline=None)
+def test_no_other_choice_of_labels_is_smaller_than_the_planned_one(
+    drawn: list[tuple[int, int, float]], fixed: float, half_width: float
+) -> None:
+    """Against every choice: no smaller one reaches the half-width, and none of this size is better."""
+    sizes = np.array([size for size, _, _ in drawn])
+    labelled = np.array([min(size, of) for size, of, _ in drawn])
+    spreads = np.array([spread for _, _, spread in drawn])
+
+    def variance(numbers: Sequence[int]) -> float:
+        return fixed + float(spreads @ (1 / np.array(numbers) - 1 / sizes))
+
+    def width(numbers: Sequence[int]) -> float:
+        quantile = two_sided_quantile(np.array(max(1.0, sum(numbers) - len(sizes))))
+        return float(quantile * np.sqrt(max(0.0, variance(numbers))))
+
+    first = np.maximum(labelled, np.minimum(2, sizes))
+    choices = list(product(*(range(one, size + 1) for one, size in zip(first, sizes, strict=True))))
+    enough = [one for one in choices if width(one) <= half_width]
+    found = labels_needed(sizes, labelled, spreads, fixed, half_width)
+    if found is None:
+        assert not enough
+    else:
+        assert sum(found) == min(map(sum, enough))
+        assert (
+            variance(found.tolist()) <= min(variance(one) for one in enough if sum(one) == sum(found)) + 1e-12
+        )
 
 
 def test_as_many_more_labels_as_promised_halve_the_interval() -> None:

@@ -374,6 +374,7 @@ def judgements(state: State, annotators: Sequence[Annotator]) -> Iterator[Judgem
 def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]:
     """Turn judgements into verdicts; training items and tests are left out."""
     task = state.project.task
+    samples = _samples(state)
     for one in _that_count(state, annotators):
         decision = vote(task, one.entry.values)
         if decision is None or task.phase(one.item.phase).kind != "work":
@@ -388,8 +389,35 @@ def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]
             raw=_remarks(state, one.entry.values),
             variant=one.item.variant,
             labels=_labels(state, one.entry.values),
-            inclusion=None if state.project.pick == "all" else one.item.probability,
+            inclusion=samples[one.item.cluster][0],
+            stratum=samples[one.item.cluster][1],
         )
+
+
+def _samples(state: State) -> dict[str, tuple[float | None, str]]:
+    """Cluster -> the probability with which it was picked and judged, and its stratum.
+
+    The strata of a project that is not finished can be judged in part, each in another part: of its clusters,
+    which come in random order, those judged so far are a sample.
+    """
+    project = state.project
+    first: dict[str, Item] = {}
+    whole: dict[str, bool] = {}
+    for number, item in state.items.items():
+        if project.task.phase(item.phase).kind == "work":
+            first.setdefault(item.cluster, item)
+            whole[item.cluster] = whole.get(item.cluster, True) and state.judged[number] > 0
+    sizes = Counter(item.stratum for item in first.values())
+    judged = Counter(item.stratum for cluster, item in first.items() if whole[cluster])
+    if len(sizes) < 2 or judged == sizes:
+        is_sample = project.pick != "all"
+        parts = dict.fromkeys(sizes, 1.0)
+    else:
+        is_sample, parts = True, {name: max(judged[name], 1) / size for name, size in sizes.items()}
+    return {
+        cluster: (item.probability * parts[item.stratum] if is_sample else None, item.stratum)
+        for cluster, item in first.items()
+    }
 
 
 def _that_count(state: State, annotators: Sequence[Annotator]) -> Iterator[Judgement]:

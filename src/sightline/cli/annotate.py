@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from sightline.annotation.overview import LabelAgreement, Overview
     from sightline.annotation.store import AnnotationStore, ProjectRow
     from sightline.annotation.types import Item
-    from sightline.reporting.table import ReportTable
+    from sightline.evaluation.corrected import LabelPlan, StratumPlan
+    from sightline.reporting.table import Field, ReportTable, Value
 
 EXAMPLE = """examples:
   sightline annotate new rate results/a results/b --name blind --data data/contextual --images 40
@@ -168,6 +169,116 @@ def _about_images(items: Sequence[Item]) -> str:
 def _wanted(created: Draft) -> int:
     """How many judgements the project asks for; training, tests and gold items come on top."""
     return sum(item.annotators or created.project.annotators for item in created.items if not item.expected)
+
+
+# -- `sightline annotate plan`: how many images to label
+
+PLAN_EXAMPLE = """examples:
+  sightline annotate plan 3
+  sightline annotate plan 3 --by category --human blind
+  sightline annotate plan results/a --human votes.jsonl --half-width 3 --json
+
+Says for each metric of a run how many images humans have to label, so that the 95 % confidence interval of
+the corrected value is the value plus or minus --half-width: for these images alone, and for the population
+that they stand for. With --by, the stratum that narrows the interval most comes first. Without labels, the
+plan is that of humans alone, whose verdicts vary as those of the judge: label some images, and plan again.
+"""
+
+
+def register_plan(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = PLAN_EXAMPLE
+    parser.add_argument("run", metavar="RUN", help="judged run: number, name or results folder")
+    add = parser.add_argument
+    add("--human", default="", metavar="HUMANS", help="project, or file of verdicts, with the labels so far")
+    add("--by", default="", metavar="LABEL", help="label whose values are strata, such as category")
+    add("--half-width", type=float, default=2.0, metavar="POINTS", help="half the interval (default: 2)")
+    add_printing(parser, by=False)
+    add_store(parser)
+    parser.set_defaults(execute=execute_plan)
+
+
+def execute_plan(options: argparse.Namespace) -> int:
+    from sightline.annotation.sources import label_of
+    from sightline.benchmarks.registry import benchmark
+    from sightline.evaluation.compare import judged_run
+    from sightline.evaluation.corrected import plan_labels
+    from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge, human_verdicts
+    from sightline.evaluation.runs import find_run
+    from sightline.store.store import existing_or_empty_store
+
+    if not options.half_width > 0:
+        raise UserError("--half-width is not above 0", found=options.half_width)
+    verdicts = human_verdicts(options.human, options.store) if options.human else []
+    with existing_or_empty_store(options.store) as store:
+        folder = Path(options.run)
+        run = judged_run(store, folder if folder.is_dir() else find_run(store, options.run))
+        source = benchmark(run.result.benchmark)
+        plans = plan_labels(
+            run.groups.values(),
+            source,
+            source.metrics(run.result.options),
+            store.answers,
+            HumanJudge(f"{HUMAN_PREFIX}{options.human}", verdicts),
+            lambda group: label_of(group.outcomes[0].labels, options.by),
+            options.half_width,
+        )
+    if not plans:
+        raise UserError("the run has no metric that humans can correct", found=options.run)
+    if options.format == "json":
+        print_json(plans)
+    else:
+        print_tables(_plan_tables(plans, options.half_width, options.by), options.format)
+    return 0
+
+
+def _plan_tables(plans: Sequence[LabelPlan], half_width: float, by: str) -> list[ReportTable]:
+    from sightline.metrics.statistics import LEAST_CLUSTERS
+    from sightline.reporting.table import Column, Value, build_table
+
+    wanted = f"± {half_width:g}"
+    sizes = (
+        Column("count", "images", "images"),
+        Column("count", "labelled", "labelled"),
+        Column("count", f"{wanted}\nthese", "these"),
+        Column("count", f"{wanted}\npopulation", "population"),
+    )
+
+    def counts(strata: Sequence[StratumPlan], place: int) -> int | str:
+        numbers = [(of.clusters, of.labelled, of.these, of.population)[place] for of in strata]
+        known = [number for number in numbers if number is not None]
+        return sum(known) if known else "-"
+
+    def now(place: int) -> Callable[[LabelPlan], Value]:
+        return lambda one: Value(one.half_widths[place] if one.half_widths else None)
+
+    fields: list[Field[LabelPlan]] = [
+        (Column("text", "metric", "metric"), lambda one: one.metric),
+        *((column, lambda one, place=place: counts(one.strata, place)) for place, column in enumerate(sizes)),
+        (Column("value", "now ±\nthese", "these_now"), now(0)),
+        (Column("value", "now ±\npopulation", "population_now"), now(1)),
+    ]
+    notes = [
+        f"{wanted}: images to label in all for a 95 % CI of the corrected value of this half-width; '-' if"
+        " labels of all images would not be enough",
+        "these: the value of exactly these images; population: of the images that they stand for",
+        f"answers to judge about an image, on average: {max(one.cases for one in plans):.1f}",
+    ]
+    if not all(one.half_widths for one in plans):
+        notes.append(
+            f"fewer than {LEAST_CLUSTERS} images are labelled: planned as if the judge said nothing, which is"
+            " too many; label some, and plan again"
+        )
+    tables = [build_table("Labels for the corrected values", fields, plans, notes)]
+    of_strata: list[Field[StratumPlan]] = [
+        (Column("text", by, "stratum"), lambda one: one.name),
+        *((column, lambda one, place=place: counts([one], place)) for place, column in enumerate(sizes)),
+    ]
+    first = "the stratum whose next label narrows the interval of these images most comes first"
+    return tables + [
+        build_table(f"{one.metric}: images to label, by {by}", of_strata, one.strata, [first])
+        for one in plans
+        if by
+    ]
 
 
 # -- `sightline annotate invite`: make personal links for annotators
@@ -609,6 +720,7 @@ def execute_tasks(options: argparse.Namespace) -> int:
 SUBCOMMANDS = {
     "tasks": (register_tasks, "list the tasks that humans can do: what they are about, what they produce"),
     "new": (register_new, "start a project: make the items of a task, sample and order them"),
+    "plan": (register_plan, "say how many images humans have to label for an interval of a given width"),
     "invite": (register_invite, "make personal links, each for the items of one annotator, or end one"),
     "status": (register_status, "print progress, annotators, agreement and items without a decision"),
     "export": (register_export, "write verdicts, answers or data, the log, and tables of what humans judged"),

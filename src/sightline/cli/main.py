@@ -38,7 +38,7 @@ GROUPS = {
     },
     "judge": {
         "judge-report": "measure how well judges and metrics agree with humans",
-        "annotate": "let humans rate, answer, compare and write: projects, links, progress, export",
+        "annotate": "let humans rate, answer, compare and write: projects, links, plans, progress, export",
     },
     "data": {
         "data": "download public data sets; check or describe data; make groups of a table",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from sightline.evaluation.judges import HumanJudge, Judge, JudgedGroup, JudgePanel, concerns
+from sightline.benchmarks.base import Benchmark
+from sightline.evaluation.judges import (
+    HumanJudge,
+    Judge,
+    JudgedGroup,
+    JudgePanel,
+    concerns,
+    judged_partners,
+)
 from sightline.evaluation.plan import AnswerLookup
 from sightline.metrics.statistics import (
+    LEAST_CLUSTERS,
     Estimates,
     Floats,
     intervals,
@@ -24,6 +33,7 @@ from sightline.metrics.statistics import (
     with_interval,
 )
 from sightline.metrics.tally import SCALES, Integers
+from sightline.scoring.similarity import SIMILAR
 from sightline.types import CorrectedValue, Group, Metric, MetricValue, Outcome, Range, difference_range
 
 NOT_LABELLED = "humans labelled no whole cluster"
@@ -54,10 +64,7 @@ def corrected_values(
     both = zip(alone.judge(groups(), replies), by_humans.judge(groups(), replies), strict=True)
     for judged, labelled in both:
         if judged.group.sent:
-            equal = {
-                frozenset(case.targets) for case in alone.benchmark.cases(judged.group) if case.needs_no_judge
-            }
-            sample.add(judged.group, labelled, equal)
+            sample.add(judged.group, labelled, _without_judge(alone.benchmark, judged.group))
     values = {value.metric: value for value in by_judge if value.value is not None}
     names = judge.name, ", ".join(human.name for human in humans)
     return [
@@ -67,16 +74,189 @@ def corrected_values(
     ]
 
 
+# -- The plan of an annotation: how many clusters of which strata to label for an interval of a given width
+
+
+class StratumPlan(Struct, frozen=True):
+    """How many clusters of a stratum to label; None if labels of all would not be enough."""
+
+    name: str
+    clusters: int
+    labelled: int
+    these: int | None
+    population: int | None
+
+
+class LabelPlan(Struct, frozen=True):
+    """How many clusters humans have to label for a corrected value with an interval of a given half-width.
+
+    Attributes:
+        cases: How many cases a cluster has on average.
+        strata: For the value of `these` clusters alone, and of the `population` that they stand for; the
+            stratum whose next label narrows the interval of these most comes first.
+        half_widths: The half-widths of both intervals now, in the unit of the metric. None without enough
+            labels: the plan is then that of humans alone, whose labels vary like the verdicts of the judge.
+    """
+
+    metric: str
+    cases: float
+    strata: Sequence[StratumPlan]
+    half_widths: tuple[float, float] | None
+
+
+def plan_labels(
+    groups: Iterable[Group],
+    benchmark: Benchmark,
+    metrics: Sequence[Metric],
+    replies: AnswerLookup,
+    human: HumanJudge,
+    stratum: Callable[[Group], str],
+    half_width: float,
+) -> list[LabelPlan]:
+    """Plan the labels of the clusters of judged groups, for each metric that humans can label.
+
+    Args:
+        human: The humans so far, who need no verdict.
+        half_width: In the unit of the metric, such as points.
+    """
+    own = [one for one in metrics if one.labels != "varying" and one.judged not in (None, SIMILAR)]
+    own = [one for one in own if not human.verdicts or one.judged in {of.question for of in human.verdicts}]
+    panel = JudgePanel(
+        benchmark=benchmark, judges=[human], decide="majority", judged_partners=judged_partners(own)
+    )
+    sample = _Sample(own, stratum)
+    for group in groups:
+        if group.sent:
+            (labelled,) = panel.judge([replace(group, judgements=())], replies)
+            sample.add(group, labelled, _without_judge(benchmark, group))
+    found = [(metric, sample.clusters(column)) for column, metric in enumerate(own)]
+    return [_plan(metric, of, half_width) for metric, of in found if of.cases]
+
+
+def _plan(metric: Metric, clusters: _Clusters, half_width: float) -> LabelPlan:
+    named = np.where(clusters.needs_labels, clusters.strata, NOTHING_TO_LABEL)
+    names, strata = np.unique(named, return_inverse=True)
+    sizes = np.bincount(strata)
+    labelled = np.bincount(strata[clusters.sample], minlength=len(names))
+    scale, widths = SCALES[metric.unit], None
+    if clusters.labelled >= LEAST_CLUSTERS and not isinstance(clusters.inclusion, str):
+        own = strata[clusters.sample]
+        found = correct(clusters.judged, clusters.human, clusters.sample, clusters.inclusion, own)
+        if found.corrected.variances[0] > 0:
+            variances = float(found.finite.variances[0]), float(found.corrected.variances[0])
+            quantile = scale * float(two_sided_quantile(found.corrected.freedom)[0])
+            widths = quantile * math.sqrt(variances[0]), quantile * math.sqrt(variances[1])
+            moved, of_moved, unseen, beyond = found.moved, own, found.unseen, variances[1] - variances[0]
+    if widths is None:
+        _, moved = _influences(clusters.judged, np.ones(len(strata)))
+        of_moved, unseen, beyond = strata, 0.0, float(moved @ moved)
+    spreads = _spreads(moved, unseen, of_moved, sizes, names != NOTHING_TO_LABEL)
+    half_width /= scale
+    these = labels_needed(sizes, labelled, spreads, 0.0, half_width)
+    population = labels_needed(sizes, labelled, spreads, max(0.0, beyond), half_width)
+    first = np.argsort(-spreads / np.maximum(labelled, 0.5) ** 2, kind="stable")
+    return LabelPlan(
+        metric=metric.name,
+        cases=clusters.cases / int(clusters.needs_labels.sum()),
+        strata=[
+            StratumPlan(
+                str(names[one]),
+                int(sizes[one]),
+                int(labelled[one]),
+                None if these is None else int(these[one]),
+                None if population is None else int(population[one]),
+            )
+            for one in first
+            if names[one] != NOTHING_TO_LABEL
+        ],
+        half_widths=widths,
+    )
+
+
+NOTHING_TO_LABEL = "(nothing to label)"
+"""The stratum of clusters in which nothing needs a human: all of them are known."""
+
+PRIOR = 10
+"""The clusters whose variance is taken to be that of all strata, in the estimate of each stratum's own."""
+
+
+def _spreads(
+    moved: Floats,
+    unseen: float,
+    strata: NDArray[np.intp],
+    sizes: NDArray[np.intp],
+    drawn_from: NDArray[np.bool_],
+) -> Floats:
+    """The variance that one labelled cluster of each stratum would leave in the value, without `fixed`.
+
+    A few labels say little about how much a stratum varies: its variance is drawn to that of all.
+    """
+    number, squared_parts = np.bincount(strata, minlength=len(sizes)), (sizes / sizes.sum()) ** 2
+    own = number * np.bincount(strata, _centred(moved, strata) ** 2, len(sizes)) / squared_parts
+    freedom = np.maximum(0, number - 1) * drawn_from
+    of_all = float(own @ freedom / freedom.sum()) if freedom.any() else len(moved) * float(moved @ moved)
+    shrunk = (freedom * own + PRIOR * of_all) / (freedom + PRIOR)
+    spreads: Floats = squared_parts * (shrunk + len(moved) * unseen)
+    return spreads
+
+
+def labels_needed(
+    sizes: NDArray[np.intp], labelled: NDArray[np.intp], spreads: Floats, fixed: float, half_width: float
+) -> NDArray[np.intp] | None:
+    """How many clusters of each stratum to label for an interval of this half-width, or narrower.
+
+    The next label always goes where it lowers the variance most, which is the exact optimal allocation
+    (Wright 2012). Each stratum has at least two.
+
+    Args:
+        sizes: The number of clusters of each stratum.
+        spreads: The variance of the value with one labelled cluster in a stratum.
+        fixed: The variance that is left when all clusters are labelled.
+
+    Returns:
+        The numbers; None if labels of all clusters would not be enough.
+    """
+    first = np.maximum(labelled, np.minimum(2, sizes))
+    which = np.repeat(np.arange(len(sizes)), sizes - first)
+    ranks = np.concatenate([np.arange(one, most) for one, most in zip(first, sizes, strict=True)])
+    gains = spreads[which] / (ranks * (ranks + 1.0))
+    order = np.argsort(-gains, kind="stable")
+    start = float(spreads @ (1 / first - 1 / sizes))
+    left = start - np.concatenate([[0.0], np.cumsum(gains[order])])
+    freedom = np.maximum(1.0, first.sum() + np.arange(len(left)) - len(sizes))
+    reached = two_sided_quantile(freedom) * np.sqrt(fixed + np.maximum(0, left)) <= half_width * (1 + 1e-9)
+    if not reached.any():
+        return None
+    needed: NDArray[np.intp] = first + np.bincount(
+        which[order[: int(reached.argmax())]], minlength=len(sizes)
+    )
+    return needed
+
+
+# -- The terms of metrics by a judge and by humans, added up by cluster
+
+
+def _without_judge(benchmark: Benchmark, group: Group) -> set[frozenset[str]]:
+    return {frozenset(case.targets) for case in benchmark.cases(group) if case.needs_no_judge}
+
+
 class _Clusters:
     """The clusters of one metric: k known ones of n.
 
     A cluster is known if humans labelled it, or if it has nothing to label: failed and empty answers need no
     judge, nor do two equal ones. `judged` has the terms of all n clusters, `human` those of the k at the
     positions `sample`. `inclusion` has the probabilities of these, or says why they are unknown. `labelled`
-    clusters have labels for every case, `partly` labelled ones for some.
+    clusters have labels for every case, `partly` labelled ones for some. `strata` names the stratum of each.
     """
 
-    def __init__(self, amounts: Floats, cases: Integers, left: Integers, inclusion: Floats | str) -> None:
+    def __init__(
+        self,
+        amounts: Floats,
+        cases: Integers,
+        left: Integers,
+        inclusion: Floats | str,
+        strata: NDArray[np.str_],
+    ) -> None:
         used = (amounts[:, 1] > 0) | (amounts[:, 3] > 0)
         whole = left[used] == 0
         self.labelled = int((whole & (cases[used] > 0)).sum())
@@ -84,14 +264,21 @@ class _Clusters:
         self.judged = ClusterTerms(amounts[used, 0], amounts[used, 1])
         self.human = ClusterTerms(amounts[used, 2][whole], amounts[used, 3][whole])
         self.sample = np.flatnonzero(whole)
+        self.strata = strata[used]
+        self.cases, self.needs_labels = int(cases.sum()), cases[used] > 0
         self.inclusion = inclusion if isinstance(inclusion, str) else inclusion[used][whole]
 
 
 class _Sample:
-    """The terms of metrics by a judge and by humans, added up by cluster."""
+    """The terms of metrics by a judge and by humans, added up by cluster.
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    Without `stratum`, the verdicts of humans name the strata of their clusters.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], stratum: Callable[[Group], str] | None = None) -> None:
         self.metrics = metrics
+        self._stratum = stratum
+        self._strata: list[str] = []
         self._numbers: dict[str, int] = {}
         self._terms = array("d")
         # For each cluster and metric: how many cases the judge read, and how many of them humans left open.
@@ -104,12 +291,14 @@ class _Sample:
         cluster = self._numbers.setdefault(judged.cluster or judged.id, len(self._numbers))
         if cluster == len(self._inclusion):
             self._inclusion.append(defaultdict(set))
+            self._strata.append(self._stratum(judged) if self._stratum else "")
             self._terms.extend([0.0] * (_COLUMNS * width))
             self._cases.extend([0] * width)
             self._open.extend([0] * width)
         for one in labelled.verdicts:
             if one.kind == "human":
                 self._inclusion[cluster][one.question].add(one.inclusion)
+                self._strata[cluster] = self._strata[cluster] if self._stratum else one.stratum
         for column, metric in enumerate(self.metrics):
             cell = cluster * width + column
             cases, left = _cases(metric, judged, labelled.group, equal)
@@ -131,7 +320,8 @@ class _Sample:
         shape = len(self._numbers), len(self.metrics), _COLUMNS
         amounts = np.frombuffer(self._terms).reshape(shape)[:, column]
         question = self.metrics[column].judged or ""
-        return _Clusters(amounts, cases, left, self._probabilities(question, cases, left))
+        probabilities = self._probabilities(question, cases, left)
+        return _Clusters(amounts, cases, left, probabilities, np.array(self._strata, dtype=np.str_))
 
     def _counts(self, column: int) -> tuple[Integers, Integers]:
         shape = len(self._numbers), len(self.metrics)
@@ -201,7 +391,8 @@ def _corrected(
             corrected=replace(found.corrected, reason=reason),
             bias=replace(found.bias, reason=reason),
         )
-    correction = correct(clusters.judged, clusters.human, clusters.sample, clusters.inclusion)
+    _, strata = np.unique(clusters.strata[clusters.sample], return_inverse=True)
+    correction = correct(clusters.judged, clusters.human, clusters.sample, clusters.inclusion, strata)
     return _with_values(found, metric, correction, float(clusters.human.counts.sum()))
 
 
@@ -289,8 +480,8 @@ class Correction(Struct, frozen=True):
         finite: The corrected value as that of all clusters here, and not of the clusters that they stand for:
             its variance is that of the choice of the sample alone, 0 if humans labelled all.
         weight: How much the judge counts, 0-1: the mean of the weights of the labelled clusters.
-        shrinking: The part of the variance of the corrected value that falls with the number of labelled
-            clusters. The other part is that of the judge's value.
+        moved: How far each labelled cluster moves the corrected value by its choice.
+        unseen: The variance of errors of the judge that the sample is too small to show.
     """
 
     human: Estimates
@@ -299,11 +490,16 @@ class Correction(Struct, frozen=True):
     finite: Estimates
     bias: Estimates
     weight: float
-    shrinking: float
+    moved: Floats
+    unseen: float
 
 
 def correct(
-    judged: ClusterTerms, human: ClusterTerms, sample: NDArray[np.intp], inclusion: Floats
+    judged: ClusterTerms,
+    human: ClusterTerms,
+    sample: NDArray[np.intp],
+    inclusion: Floats,
+    strata: NDArray[np.intp] | None = None,
 ) -> Correction:
     """Correct the value of a judge by the labels of humans on a sample of the clusters.
 
@@ -315,6 +511,7 @@ def correct(
 
     Args:
         inclusion: The probability with which each of the k clusters came into the sample, up to a factor.
+        strata: The number, from 0, of the stratum that each of the k clusters was drawn from; None for one.
 
     Returns:
         The values with their variances; NaN where the humans or the judge counted nothing, and NaN variances
@@ -338,16 +535,39 @@ def correct(
     difference = of_sample - own
     # The probabilities, of which a factor is open: together the sample stands for all clusters.
     left_out = np.maximum(0, 1 - inclusion * (weights.sum() / len(judged.sums)))
-    chosen = float(left_out @ rest**2) + allowance * float(left_out.mean())
+    strata = np.zeros(len(sample), dtype=np.intp) if strata is None else strata
+    chosen = float(left_out @ _centred(rest, strata) ** 2) + allowance * float(left_out.mean())
+    # The choice within strata does not vary between them.
+    between, by_humans_between = (
+        float(left_out @ (moves**2 - _centred(moves, strata) ** 2)) for moves in (rest, own)
+    )
+    freedom = np.maximum(1, by_human.freedom - (strata.max() if len(strata) else 0))
+    by_human = by_human._replace(variances=by_human.variances - by_humans_between, freedom=freedom)
     return Correction(
         human=by_human,
         sampled=ratio_estimates((weights * sampled.sums)[None], (weights * sampled.counts)[None]),
-        corrected=_estimate(value + moved, float(influences @ influences) + allowance, by_human),
+        corrected=_estimate(value + moved, float(influences @ influences) + allowance - between, by_human),
         finite=_estimate(value + moved, chosen, by_human),
         bias=_estimate(sample_value - value, float(difference @ difference) + unseen, by_human),
         weight=weight,
-        shrinking=float(rest @ rest) + allowance,
+        moved=rest,
+        unseen=allowance,
     )
+
+
+def _centred(moved: Floats, strata: NDArray[np.intp]) -> Floats:
+    """How far each cluster of a sample moves a value, compared with the others of its stratum.
+
+    The sum of the squares is the variance of the value. A cluster alone in its stratum is compared with all.
+    """
+    number = np.bincount(strata)
+    if len(number) < 2:
+        return moved
+    own = number[strata]
+    means = np.bincount(strata, moved)[strata] / own
+    # Of the whole sample, the moves are scaled to the variance already (as HC2).
+    scale = np.sqrt(own / np.maximum(own - 1, 1) * (1 - 1 / len(moved)))
+    return np.where(own > 1, (moved - means) * scale, moved)
 
 
 def clusters_to_halve(correction: Correction, clusters: int) -> int | None:
@@ -359,23 +579,14 @@ def clusters_to_halve(correction: Correction, clusters: int) -> int | None:
     Returns:
         The number; None if the interval stays wider even with all clusters labelled, or there is none.
     """
-    variance, labelled = float(correction.corrected.variances[0]), int(correction.corrected.clusters[0])
-    if not variance > 0:
+    labelled = int(correction.corrected.clusters[0])
+    variance, of_choice = (float(one.variances[0]) for one in (correction.corrected, correction.finite))
+    if not variance > 0 or labelled >= clusters:
         return None
-    fixed = variance - correction.shrinking
-
-    def width(number: int) -> float:
-        quantile = two_sided_quantile(np.array(max(1.0, number - 1)))
-        return float(quantile) * math.sqrt(max(0.0, correction.shrinking * labelled / number + fixed))
-
-    wanted = width(labelled) / 2
-    if width(clusters) > wanted:
-        return None
-    few, enough = labelled, clusters
-    while enough - few > 1:
-        middle = (few + enough) // 2
-        few, enough = (few, middle) if width(middle) <= wanted else (middle, enough)
-    return enough - labelled
+    half = float(two_sided_quantile(np.array(max(1.0, labelled - 1)))) * math.sqrt(variance) / 2
+    spread = np.array([of_choice / (1 / labelled - 1 / clusters)])
+    needed = labels_needed(np.array([clusters]), np.array([labelled]), spread, variance - of_choice, half)
+    return None if needed is None else int(needed[0]) - labelled
 
 
 def _influences(terms: ClusterTerms, weights: Floats) -> tuple[float, Floats]:
