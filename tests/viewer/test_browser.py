@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from typing import Literal
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.viewer.conftest import TOKEN
 
@@ -123,7 +125,7 @@ def test_pages_are_accessible_and_fit_the_screen(
         serious = [
             (path, one["id"], [node["html"] for node in one["nodes"]][:3])
             for one in found
-            if one["impact"] in ("serious", "critical")
+            if one["impact"] in ("moderate", "serious", "critical")
         ]
         assert serious == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
@@ -268,4 +270,36 @@ def test_without_scripts_every_page_can_be_used(browser: Browser, address: str) 
     page.locator(".card a").first.click()
     page.locator("summary", has_text="JSON").click()
     assert page.locator("#json").is_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_beyond_the_screen_has_a_shade_at_the_edge_until_it_is_scrolled_to_its_end(
+    browser: Browser, address: str, scheme: Scheme
+) -> None:
+    context = browser.new_context(
+        base_url=address, viewport={"width": 320, "height": 900}, color_scheme=scheme
+    )
+    page = context.new_page()
+    sign_in(page, address)
+    open_page(page, "/compare?run=1&run=2")
+    table = page.locator(".scroll").first
+    table.evaluate("one => { one.firstElementChild.style.width = '60rem' }")
+
+    def edge() -> tuple[int, int]:
+        """The brightness of the last pixels of a line, and of pixels before them."""
+        image = Image.open(io.BytesIO(table.screenshot())).convert("L")
+        line = image.height - 2
+        return (pixel(image, image.width - 1, line), pixel(image, image.width - 40, line))
+
+    def pixel(image: Image.Image, x: int, y: int) -> int:
+        value = image.getpixel((x, y))
+        assert isinstance(value, int)
+        return value
+
+    shaded, plain = edge()
+    assert abs(shaded - plain) > 20
+    table.evaluate("one => { one.scrollLeft = one.scrollWidth }")
+    last, plain = edge()
+    assert abs(last - plain) <= 3
     context.close()

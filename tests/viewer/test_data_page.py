@@ -107,3 +107,17 @@ def test_texts_of_data_stay_texts(client: TestClient) -> None:
     page = client.get("/data/1").text
     assert "<b>What?</b>" not in page
     assert "&lt;b&gt;What?&lt;/b&gt;" in page
+
+
+def test_a_folder_that_cannot_be_read_has_one_line_with_what_to_name_and_the_reasons_folded(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "built" / "context").mkdir(parents=True)
+    (tmp_path / "built" / "context" / "groups.jsonl").write_text("")
+    client = TestClient(AccessControl(create_app(store, [tmp_path / "built"]), ACCESS), base_url=HOST)
+    client.get("/", params={"token": TOKEN})
+    row = client.get("/data").text.partition("<tbody>")[2].partition("<details>")
+    assert "no benchmark can read this folder" in row[0]
+    assert f"such as {tmp_path / 'built' / 'context'}" in row[0]
+    assert "codis:" not in row[0]
+    assert "codis:" in row[2]

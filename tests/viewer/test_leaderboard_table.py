@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 from msgspec.structs import replace
 from tests.viewer.counted_runs import run
 
+from sightline.benchmarks.registry import benchmark_names
 from sightline.benchmarks.released import published
 from sightline.types import MetricValue
 from sightline.viewer.leaderboard import Choice, Leaderboard, build_leaderboard
@@ -22,6 +24,12 @@ def measured(table: Leaderboard) -> list[tuple[str, str, float | None, str]]:
         for row in table.rows
         if row.kind == "measured"
     ]
+
+
+def test_a_narrow_screen_can_show_each_benchmark_alone() -> None:
+    style = files("sightline.viewer").joinpath("sightline.css").read_text()
+    for column in range(1, 1 + len(benchmark_names())):
+        assert f"main:has(#c{column}:checked) :is(.col:not(.c{column}), .no{column})" in style
 
 
 def test_the_best_value_is_first_and_one_without_a_value_last() -> None:

@@ -140,7 +140,15 @@ def _passed_on(state: State, able: Sequence[Annotator], item: int) -> list[int]:
 # -- What the owner sees of each annotator: work done, gold items, time, agreement with others, state
 
 Standing = Literal[
-    "active", "finished", "paused", "revoked", "expired", "check", "not qualified", "waiting", "not started"
+    "active",
+    "no item left",
+    "paused",
+    "revoked",
+    "expired",
+    "check",
+    "not qualified",
+    "waiting",
+    "not started",
 ]
 """`waiting`: the owner has not decided about answers of the test."""
 
@@ -210,7 +218,7 @@ def _standing(state: State, annotators: Sequence[Annotator], annotator: Annotato
     item = choose(state, annotators, annotator, (), now)
     if item is None and annotator.role != ADJUDICATOR:
         tests = {result_of_test(state, annotator, phase.name) for phase in state.project.task.phases}
-        return "not qualified" if "failed" in tests else "waiting" if "waiting" in tests else "finished"
+        return "not qualified" if "failed" in tests else "waiting" if "waiting" in tests else "no item left"
     if annotator.expires <= now:
         return "expired"
     return "active" if seen or item is None else "not started"

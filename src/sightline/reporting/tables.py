@@ -115,7 +115,10 @@ def spent_tables(results: Sequence[Result], runs: Sequence[str] = ()) -> list[Re
     )
     if not any(one.spent for one in results):
         return []
-    return [ReportTable("quality and cost", columns, tuple(row(*one) for one in named))]
+    rows = [row(*one) for one in named]
+    known = [nth for nth in range(len(columns)) if nth < 3 or any(one[nth] is not None for one in rows)]
+    cells = tuple(tuple(one[nth] for nth in known) for one in rows)
+    return [ReportTable("quality and cost", tuple(columns[nth] for nth in known), cells)]
 
 
 def spent_cell(spent: Spent | None, field: str) -> Cell:

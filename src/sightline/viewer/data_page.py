@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -23,13 +24,13 @@ MOST_IMAGES = 4
 
 
 def data_page(viewer: Viewer, request: Request) -> Response:
-    sets = []
+    sets: list[tuple[int, Path, str, int, int, Sequence[str]]] = []
     for place, path in enumerate(viewer.data):
         try:
             data = read_data_set(path)
-            sets.append((place, path, data.kind, len(data.items), data.probes, ""))
+            sets.append((place, path, data.kind, len(data.items), data.probes, ()))
         except UserError as error:
-            sets.append((place, path, "", 0, 0, str(error)))
+            sets.append((place, path, "", 0, 0, str(error).splitlines()))
     return viewer.page("data_page.html", {"section": "Data", "sets": sets})
 
 

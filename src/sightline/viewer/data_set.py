@@ -15,7 +15,7 @@ from sightline.benchmarks.base import Benchmark, defaults
 from sightline.benchmarks.groups.data import GROUPS
 from sightline.benchmarks.registry import benchmark, benchmark_names
 from sightline.builders.near_duplicates import find_duplicates, image_hashes, import_imagehash
-from sightline.errors import UserError
+from sightline.errors import UserError, some_of
 from sightline.formats.groups import GroupLine, open_groups
 from sightline.images import BadImage, inspect_image
 from sightline.store.store import Store
@@ -111,11 +111,12 @@ def _read(path: str, stamp: object) -> DataSet:
                 problems.append(f"{name}: {error}")
                 continue
             return DataSet(path, f"{name}, {split}", items)
+    inside = sorted(str(file.parent) for file in folder.glob(f"*/{GROUPS}"))
     raise UserError(
         "no benchmark can read this folder",
         file=path,
         quoted=problems,
-        expected="a data folder or groups file",
+        expected=f"a data folder or groups file{f', such as {some_of(inside, 3)}' if inside else ''}",
     )
 
 

@@ -24,7 +24,7 @@ from sightline.benchmarks.registry import benchmark_class
 from sightline.benchmarks.released import add_published, paper_of
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENTS
 from sightline.reporting.metric_pairs import MetricPair
-from sightline.reporting.notes import judge_errors, label_of, null_notes, published_notes
+from sightline.reporting.notes import judge_errors, label_of, null_notes, open_end, published_notes
 from sightline.reporting.tables import BIAS, CORRECTED, MOST_ROWS
 from sightline.types import CorrectedValue, MetricValue, PublishedValue, subset_name
 from sightline.viewer.environment import interval, number
@@ -491,12 +491,13 @@ SHOWN_ROWS = 9
 
 
 class Stat(Struct, frozen=True):
-    """A leading metric of a run with its plot."""
+    """A leading metric of a run with its plot, and the other end where undecided verdicts leave a range."""
 
     name: str
     meaning: str
     value: MetricValue
     plot: PlotCell
+    other_end: float | None
 
 
 class ResultRow(Struct, frozen=True):
@@ -542,6 +543,7 @@ def stats(run: NamedResult) -> list[Stat]:
                 humans=human_rows(benchmark),
                 chance=chance_of(benchmark, one.metric),
             ),
+            open_end(run.result, one),
         )
         for one in found
     ]
