@@ -1,4 +1,4 @@
-"""Each task once, from `annotate new` to what it produces."""
+"""Projects from `annotate new` to what they produce. All tasks: tests/viewer/annotation/test_human_tasks.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sqlalchemy import select
 from tests.annotation.working import command, work
 
 from sightline.annotation.store import AnnotationStore
-from sightline.annotation.task import task_names
 from sightline.annotation.types import Annotator, Item
 from sightline.benchmarks.iibench.benchmark import ERRORS
 from sightline.cli.main import main
@@ -208,38 +207,6 @@ def test_a_sample_that_humans_answered_is_scored_by_itself(codis: Path) -> None:
     assert value("anna", "acc_p") == 100
 
 
-def test_answers_are_compared_in_pairs_and_with_the_answer_without_context(codis: Path) -> None:
-    run(codis, "", "a")
-    run(codis, ":no-context", "n")
-    annotate("same-meaning", "meaning", "a", "n", people=("anna",))
-    work("meaning", lambda *_: "wrong")
-    file = export("meaning") / "verdicts.jsonl"
-    assert {verdict.question for verdict in read_verdicts(file)} == {"same_meaning"}
-    command(
-        *("score", "codis", "a/answers.jsonl", "--data", codis, "--with", "no-context=n/answers.jsonl"),
-        *("--judge", f"human:{file}", "--out", "judged", "--quiet"),
-    )
-    answers = lines_of("a/answers.jsonl")
-    by_pair: dict[str, set[str]] = {}
-    for answer in answers:
-        by_pair.setdefault(answer["sample"], set()).add(answer["response"])
-    differ = sum(len(texts) == 2 for texts in by_pair.values())
-    assert value("judged", "context_awareness") == pytest.approx(100 * differ / PAIRS)
-
-
-def test_images_are_kept_or_dropped(codis: Path) -> None:
-    annotate("screen", "keep", codis / "images", people=("anna",))
-
-    def drops_the_first(annotator: Annotator, item: Item, field: str) -> str:
-        return "drop" if field == "decision" and item.number == 1 else ""
-
-    images = work("keep", drops_the_first)
-    out = export("keep")
-    assert len(list((out / "kept").iterdir())) == images - 1
-    decisions = list(csv.DictReader((out / "decisions.csv").open()))
-    assert [row["reasons"] for row in decisions if row["decision"] == "drop"] == ["not ambiguous"]
-
-
 def test_images_that_humans_keep_are_a_folder_for_build_curate(codis: Path) -> None:
     pytest.importorskip("imagehash", reason="curating needs the extra `build`")
     command("build", "curate", codis / "images", "--out", "candidates", "--distance", "0", "--quiet")
@@ -341,68 +308,6 @@ def test_authors_write_pairs_and_the_other_four_check_them(
     assert len(store.items(store.project("round-2").number)) == 1, "only the open draft comes again"
 
 
-@pytest.mark.slow
-def test_authored_questions_are_answered_blind_and_four_of_five_accept_them(codis: Path) -> None:
-    annotate("author-iibench", "write", codis / "images", people=("anna",))
-    work("write")
-    data = export("write") / "data"
-    command("data", "check", "iibench", "--data", data)
-    annotate("review", "review", data / "questions.csv", people=("a", "b", "c", "d", "e"))
-
-    def two_object_to_the_first(annotator: Annotator, item: Item, field: str) -> str:
-        refuses = item.number % 2 and field == "difficult" and annotator.name in "ab"
-        return "no" if refuses else ""
-
-    work("review", two_object_to_the_first)
-    out = export("review") / "verified"
-    accepted = list(csv.DictReader((out / "questions.csv").open()))
-    rejected = list(csv.DictReader((out / "rejected.csv").open()))
-    assert accepted
-    assert rejected
-    assert {row["right"] for row in rejected} == {"3"}
-    command("annotate", "new", "review", out / "rejected.csv", "--name", "next")
-
-
-def test_triplets_are_written_and_verified_by_others(codis: Path) -> None:
-    annotate("author-contextual", "write", codis / "images", people=("anna",))
-    triplets = work("write")
-    data = export("write") / "data"
-    command("data", "check", "contextual", "--data", data)
-    annotate("verify", "verify", data / "contextual_val.csv", people=("ben",))
-    work("verify", lambda _, item, field: "wrong" if field == "decision" and item.number == 2 else "")
-    out = export("verify") / "verified"
-    assert len(list(csv.DictReader((out / "contextual_val.csv").open()))) == triplets - 1
-    report = json.loads((out / "verification.json").read_text())
-    assert (report["accepted"], report["rejected"]) == (triplets - 1, 1)
-
-
-def test_the_kinds_of_tasks_of_existing_instances_are_subsets_of_the_metrics(codis: Path) -> None:
-    """ConTextual G.1 and Figure 21: extractive and math; 155 of 506 instances are neither."""
-    annotate("author-contextual", "write", codis / "images", people=("anna",))
-    work("write")
-    data = export("write") / "data"
-    named = ("--name", "kinds", "--data", data, "--split", "val")
-    command("annotate", "new", "label-contextual", "contextual", *named)
-    command("annotate", "invite", "kinds", "ben")
-    kinds: dict[str, str] = {}
-
-    def by_turns(_: Annotator, item: Item, field: str) -> str:
-        assert item.texts["reference"]
-        kind = ("extractive", "math", "neither", "extractive")[len(kinds) % 4]
-        return kinds.setdefault(str(item.hidden["sample"]), kind)
-
-    assert work("kinds", by_turns) == len(kinds) > 3
-    table = export("kinds") / "tasks.csv"
-    rows = {row["image_url"]: row["task"] for row in csv.DictReader(table.open())}
-    assert rows == {name: kind for name, kind in kinds.items() if kind != "neither"}
-    asked = ("run", "contextual", "--model", "baseline/chance", "--data", data, "--split", "val")
-    command(*asked, "--set", f"labels={table}", "--out", "by-task", "--quiet")
-    metrics = json.loads(Path("by-task/metrics.json").read_text())["metrics"]
-    counts = {one["subset"]: one["n"] for one in metrics if one["metric"] == "accepted"}
-    for kind in ("extractive", "math"):
-        assert counts[f"task={kind}"] == list(rows.values()).count(kind)
-
-
 def test_errors_are_named_and_a_models_proposal_is_shown(codis: Path) -> None:
     run(codis, "", "a")
     wrong = [answer["key"] for answer in lines_of("a/answers.jsonl") if answer["verdict"] == "wrong"]
@@ -481,46 +386,6 @@ def test_a_sample_of_humans_alone_leaves_out_what_nobody_read(
     judged = [one for one in lines_of("b/answers.jsonl") if one["verdict"] == "right"]
     assert {(one["key"],) for one in judged} == sampled
     assert "humans judged a sample" in capsys.readouterr().err + Path("b/metrics.json").read_text()
-
-
-def test_pairs_of_a_built_folder_are_compared(codis: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [
-        {
-            "group": f"g{number}",
-            "variant": variant,
-            "images": [f"images/{image.name}"],
-            "prompt": f"{variant} {number}?",
-        }
-        for number, image in enumerate(sorted((codis / "images").iterdir()))
-        for variant in ("original", "r1")
-    ]
-    (codis / "groups.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    annotate("equivalence", "pairs", codis)
-    work("pairs", lambda *_: "right")
-    file = export("pairs") / "verdicts.jsonl"
-    capsys.readouterr()
-    command("build", "equivalence", codis, "--human", file, "--json")
-    report = json.loads(capsys.readouterr().out)
-    assert next(one["value"] for one in report["metrics"] if one["metric"] == "human") == 100
-
-
-def test_every_task_is_among_these() -> None:
-    text = Path(__file__).read_text()
-    assert [name for name in task_names() if f'"{name}"' not in text] == []
-
-
-def test_a_test_comes_first_and_who_fails_it_answers_nothing_else(codis: Path) -> None:
-    command("annotate", "new", "respond", "codis", "--name", "h", "--data", codis, "--qualification", "3")
-    command("annotate", "invite", "h", "knows", "guesses")
-
-    def answers(annotator: Annotator, item: Item, field: str) -> str:
-        return item.hidden["references"][0] if item.expected and annotator.name == "knows" else "no idea"
-
-    questions = 2 * PAIRS - 3
-    done = work("h", answers)
-    assert done - 3 - 3 >= questions, "the three items of the test are no work"
-    folders = {path.name for path in export("h").iterdir() if path.is_dir()}
-    assert folders == {"knows"}
 
 
 def test_raters_see_the_image_although_the_model_did_not(codis: Path) -> None:
