@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from sightline.text import print_note
 
 if TYPE_CHECKING:
     from sightline.evaluation.options import Condition
+    from sightline.reporting.table import ReportTable
     from sightline.store.store import Store
     from sightline.types import Result
 
@@ -104,6 +105,19 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="print how stable the answers to repeated requests are: consistency, variance, pass^k, pass@k",
     )
     parser.add_argument(
+        "--corrections",
+        type=Path,
+        metavar="FILE",
+        help="print the metrics as released and under corrected references: lines of id, value, reason and"
+        " source, optionally variant",
+    )
+    parser.add_argument(
+        "--exclude",
+        type=Path,
+        metavar="FILE",
+        help="print the metrics as released and without these samples: lines of id, reason and source",
+    )
+    parser.add_argument(
         "--without-image",
         action="store_true",
         help="compare each run without images (iibench:no-image, or --set image=off) with that of the same"
@@ -127,28 +141,15 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_saved, print_tables
     from sightline.evaluation.folder import is_stored
     from sightline.evaluation.options import check_condition_metrics, parse_conditions
-    from sightline.evaluation.reports import group_tables, report_runs, without_image_tables
+    from sightline.evaluation.reports import report_runs
 
     conditions = parse_conditions(options.fail_if)
     chart = chart_request(options)
     folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
     _check_html(options, mixed=0 < len(folders) < len(options.runs))
     note_shadowed_runs(map(str, folders), options.store)
-    if options.answers or options.why or options.repeats or options.without_image or options.clean:
-        _check_own_tables(options)
-        if options.without_image:
-            tables = without_image_tables(options.runs, options.store, options.metric)
-        else:
-            tables = group_tables(
-                options.runs,
-                options.store,
-                by=options.by,
-                answers=options.answers,
-                why=options.why,
-                clean=options.clean,
-                repeats=options.repeats,
-            )
-        print_tables(tables, options.format)
+    if kind := _check_own_tables(options):
+        print_tables(_own_tables(options, kind), options.format)
         return 0
     written = partial(_write_html, options) if options.html else None
     shown = report_runs(options.runs, options.store, options.against, written, options.by)
@@ -177,6 +178,26 @@ def execute(options: argparse.Namespace) -> int:
     return 5 if met else 0
 
 
+def _own_tables(options: argparse.Namespace, kind: str) -> list[ReportTable]:
+    from sightline.evaluation.corrections import read_revision, revised_tables
+    from sightline.evaluation.reports import group_tables, without_image_tables
+
+    if kind in ("corrections", "exclude"):
+        revision = read_revision(options.corrections, options.exclude)
+        return revised_tables(options.runs, options.store, revision, options.metric)
+    if kind == "without_image":
+        return without_image_tables(options.runs, options.store, options.metric)
+    return group_tables(
+        options.runs,
+        options.store,
+        by=options.by,
+        answers=options.answers,
+        why=options.why,
+        clean=options.clean,
+        repeats=options.repeats,
+    )
+
+
 def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
     """Raise UserError for options that only --html has, and for a mixture that it cannot show."""
     if options.html and mixed:
@@ -187,20 +208,35 @@ def _check_html(options: argparse.Namespace, *, mixed: bool) -> None:
         raise UserError("--groups is negative", found=options.groups, expected="0 or more")
 
 
-def _check_own_tables(options: argparse.Namespace) -> None:
-    """Raise UserError for options that the tables within groups, and those without images, do not have."""
-    kinds = [name for name in ("without_image", "answers", "repeats", "why") if getattr(options, name)]
+_WITHIN = {"why", "clean", "repeats", "answers"}
+OWN_TABLES: Mapping[str, set[str]] = {
+    "corrections": {"exclude", "metric"},
+    "exclude": {"corrections", "metric"},
+    "without_image": {"metric"},
+    "answers": {*_WITHIN, "by"},
+    "repeats": _WITHIN,
+    "why": _WITHIN,
+}
+"""The options that print tables of their own, and those that go with each."""
+
+
+def _check_own_tables(options: argparse.Namespace) -> str:
+    """The first option that prints tables of its own, '' for none; UserError for others beside it."""
+    kind = next((name for name in OWN_TABLES if getattr(options, name)), "")
     if options.clean and not options.why:
         raise UserError("--clean needs --why", expected="--why --clean VARIANT")
-    kind = f"--{kinds[0].replace('_', '-')}"
-    names = {"pivot", "html", "against", "fail_if", "plot", "metric", "why", "answers", "by", "repeats"}
-    own = {"why", "repeats", *(("answers", "by") if options.answers else ())}
-    allowed = {"metric"} if options.without_image else own
-    others = [f"--{name.replace('_', '-')}" for name in sorted(names - allowed) if getattr(options, name)]
-    if others:
-        raise UserError(f"{kind} has no {', '.join(others)}: it prints tables of its own")
     if options.answers < 0:
         raise UserError("--answers is negative", found=options.answers, expected="1 or more")
+    if kind:
+        names = {"pivot", "html", "against", "fail_if", "plot", "metric", "by", *OWN_TABLES}
+        others = sorted(names - OWN_TABLES[kind] - {kind})
+        if given := [_flag(name) for name in others if getattr(options, name)]:
+            raise UserError(f"{_flag(kind)} has no {', '.join(given)}: it prints tables of its own")
+    return kind
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _write_html_of_folders(folders: Sequence[Path], options: argparse.Namespace) -> None:

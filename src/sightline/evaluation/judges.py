@@ -420,7 +420,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                 selected = replace(selected, verdict="unscored")
             # Two probes may share one request (CODIS without context): use the position, not the key.
             if case.outcome_index is not None and case.question == "correct":
-                outcomes[case.outcome_index] = _with_verdict(outcomes[case.outcome_index], selected)
+                outcomes[case.outcome_index] = with_verdict(outcomes[case.outcome_index], selected)
             else:
                 judgements.append(selected)
         return JudgedGroup(replace(group, outcomes=tuple(outcomes), judgements=tuple(judgements)), verdicts)
@@ -468,7 +468,7 @@ def _requests(judge: Judge, case: Case) -> Iterator[KeyedRequest]:
             yield keyed
 
 
-def _with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
+def with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
     return replace(
         outcome,
         verdict=verdict.verdict,

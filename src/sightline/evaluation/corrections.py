@@ -1,0 +1,172 @@
+"""What a run is worth under corrected references or without disputed samples, beside what it is as released.
+
+The answers stay as they are. Where a reference is corrected, the rules judge the answer again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.benchmarks.base import Benchmark
+from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.errors import UserError, did_you_mean, unknown_name
+from sightline.evaluation.compare import judged_run
+from sightline.evaluation.folder import JudgedRun
+from sightline.evaluation.judges import RulesJudge, with_verdict
+from sightline.evaluation.reports import opened_runs
+from sightline.formats.files import file_digest, read_lines
+from sightline.formats.jsonl import counted_notes
+from sightline.metrics.tally import tally
+from sightline.reporting.table import Column, Field, ReportTable, build_table, estimate, n_cell
+from sightline.reporting.tables import leading_metrics
+from sightline.types import Group, MetricValue, Outcome
+
+
+class Correction(Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of --corrections: the right answers of a sample, or of one of its variants.
+
+    `value` has the form of `references` in answers.jsonl.
+    """
+
+    id: str
+    value: tuple[str, ...]
+    reason: str
+    source: str
+    field: Literal["references"] = "references"
+    variant: str = ""
+
+
+class Exclusion(Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of --exclude: a sample that does not count."""
+
+    id: str
+    reason: str
+    source: str
+
+
+class Revision(NamedTuple):
+    """Corrections and exclusions, and the digest of each file that was given."""
+
+    corrections: Sequence[Correction]
+    excluded: Sequence[Exclusion]
+    files: Sequence[str]
+
+
+def read_revision(corrections: Path | None, exclude: Path | None) -> Revision:
+    return Revision(
+        [] if corrections is None else list(read_lines(corrections, Correction)),
+        [] if exclude is None else list(read_lines(exclude, Exclusion)),
+        [
+            f"{file.name}: sha256 {file_digest(file)[:16]}"
+            for file in (corrections, exclude)
+            if file is not None
+        ],
+    )
+
+
+def revised_tables(
+    words: Sequence[str], url: str, revision: Revision, metrics: Sequence[str]
+) -> list[ReportTable]:
+    """A table of each run: its metrics as released, and under the revision.
+
+    Raises:
+        UserError: The revision names a sample or variant that the run does not have, or corrects the
+            reference of an answer that a model or humans judged.
+    """
+    with opened_runs(words, url) as (names, store):
+        return [_table(judged_run(store, name), revision, metrics) for name in names]
+
+
+def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTable:
+    result, groups = run.result, list(run.sent.values())
+    benchmark = find_benchmark(result.benchmark)
+    known = {group.id for group in groups}
+    corrected = {one.id for one in revision.corrections}
+    excluded = {one.id for one in revision.excluded}
+    if unknown := (corrected | excluded) - known:
+        name = min(unknown)
+        raise UserError(f"no sample '{name}' in {run.name}{did_you_mean(name, known)}", field="id")
+    metrics = [metric for metric in benchmark.metrics(result.options) if metric.needs is None]
+    wanted = names or leading_metrics(result.benchmark, [result.metrics])
+    if missing := set(wanted) - {metric.name for metric in metrics}:
+        raise unknown_name("metric", min(missing), (metric.name for metric in metrics))
+    revised = list(_corrected(benchmark, run, revision.corrections))
+    before = {one.metric: one for one in tally(groups, metrics) if one.subset == "all"}
+    kept = (group for group in revised if group.id not in excluded)
+    after = {one.metric: one for one in tally(kept, metrics) if one.subset == "all"}
+    changes = [
+        old.right != new.right
+        for first, second in zip(groups, revised, strict=True)
+        for old, new in zip(first, second, strict=True)
+        if old.references != new.references
+    ]
+    notes = [
+        *counted_notes(
+            (
+                len(changes),
+                f"answers have corrected references; {sum(changes):,} of them are right now and were"
+                " not, or the other way round",
+            ),
+            (len(excluded), "samples are left out"),
+        ),
+        "published figures are not comparable with revised values",
+        *revision.files,
+    ]
+    rows = [(before[name], after[name]) for name in wanted if before[name].n or after[name].n]
+    return build_table(f"{result.benchmark}:{result.setting}, {run.name}", _FIELDS, rows, notes)
+
+
+def _corrected(benchmark: Benchmark, run: JudgedRun, corrections: Iterable[Correction]) -> Iterable[Group]:
+    """The groups of a run, with new references and the verdicts that the rules give under them."""
+    by_sample: dict[str, dict[str, Correction]] = {}
+    for one in corrections:
+        by_sample.setdefault(one.id, {})[one.variant] = one
+    judge = RulesJudge(benchmark, run.result.options)
+    for group in run.sent.values():
+        found = by_sample.get(group.id, {})
+        variants = {outcome.variant for outcome in group}
+        if unknown := found.keys() - variants - {""}:
+            raise unknown_name(f"variant of {group.id}", min(unknown), variants)
+        yield _judged_again(benchmark, judge, group, found) if found else group
+
+
+def _judged_again(
+    benchmark: Benchmark, judge: RulesJudge, group: Group, found: dict[str, Correction]
+) -> Group:
+    outcomes: list[Outcome] = []
+    for outcome in group:
+        correction = found.get(outcome.variant, found.get(""))
+        if correction is None:
+            outcomes.append(outcome)
+            continue
+        if outcome.status == "ok" and outcome.judge != "rules":
+            raise UserError(
+                "a corrected answer was not judged by rules",
+                record=f"{outcome.sample}, {outcome.variant}",
+                found=outcome.judge or "no judge",
+                expected="a run without --judge, or `score` of its answers without one",
+            )
+        outcomes.append(replace(outcome, references=correction.value))
+    changed = replace(group, outcomes=tuple(outcomes))
+    for case in benchmark.cases(changed):
+        place = case.outcome_index
+        if place is None or case.question != "correct" or group.outcomes[place] == outcomes[place]:
+            continue
+        if outcomes[place].status == "ok":
+            (verdict,) = judge.decide(case, {})
+            outcomes[place] = with_verdict(outcomes[place], verdict)
+    return replace(changed, outcomes=tuple(outcomes))
+
+
+_FIELDS: list[Field[tuple[MetricValue, MetricValue]]] = [
+    (Column("text", "metric", "metric"), lambda row: row[0].metric),
+    (Column("value", "as released\n95 %", "released"), lambda row: estimate(row[0])),
+    (Column("count", "n", "n"), lambda row: n_cell(row[0])),
+    (Column("value", "revised\n95 %", "revised"), lambda row: estimate(row[1])),
+    (Column("count", "n", "revised n"), lambda row: n_cell(row[1])),
+]
