@@ -1,4 +1,4 @@
-"""Projects from `annotate new` to what they produce. All tasks: tests/viewer/annotation/test_human_tasks.py."""
+"""Projects from `annotate new` to what they produce. All tasks: viewer/annotation/test_human_tasks.py."""
 
 from __future__ import annotations
 
