@@ -287,7 +287,7 @@ def _sources() -> None:
         "rhetoric": ["Metaphor"],
     }
     domains = {"red": "Life", "green": "Life", "blue": "Art"}
-    iibench = [
+    iibench: list[dict[str, Any]] = [
         {
             "local_path": f"images/{colour}.png",
             "questions": questions[at : at + 1] if at < 2 else questions[2:],
