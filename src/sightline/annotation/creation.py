@@ -76,6 +76,14 @@ def draft_project(store: AnnotationStore, request: SourceRequest, new: NewProjec
     made = make_items(replace(request, data=request.data or recorded_folder(request)))
     if not made.items:
         raise UserError("the sources give no item", found=", ".join(request.sources))
+    if task.produces == "verdicts":
+        # A stratum has whole images: only those that are labelled wholly correct a judge.
+        first: dict[str, str] = {}
+        whole = [
+            replace(one, stratum=first.setdefault(one.cluster or str(place), one.stratum))
+            for place, one in enumerate(made.items)
+        ]
+        made = replace(made, items=whole)
     annotators = task.annotators if new.annotators is None else new.annotators
     if annotators < max(task.needed, 1):
         raise UserError(
