@@ -20,7 +20,7 @@ CASED = re.compile(f"[{EDGE}]")
 AT_START, AT_END = f"(?<!(?-i:[{EDGE}]))", f"(?!(?-i:[{EDGE}]))"
 """Signs next to which a word of a script with blanks goes on; Chinese, Japanese and Korean signs do not."""
 
-_LATIN = ("en", "de", "fr", "es")
+_LATIN = ("en", "de", "fr", "es", "pt")
 TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 
 Languages = tuple[str, ...]
@@ -164,7 +164,7 @@ def label_pattern(languages: Languages) -> re.Pattern[str]:
     between = rf"(?:[\s*\"'(]+[^\s.:：=?？\n{LETTER}-{LAST}]+){{0,7}}?"
     alone = r"\s*\n+(?=[\s(]*(?:{M}|[A-Za-z]\W*(?:$|\n)))"
     return word_pattern(
-        rf"(?:(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s+[-–—]\s|{alone})"
+        rf"(?:(?P<noun>{{nouns}})(?:{between}\s*{{links}}|[\s*\"')\]」】]*[:：=]|\s*】|\s+[-–—]\s|{alone})"
         r"|(?m:^){nouns}(?=[ \t]*\n)"  # a heading
         rf"|(?!选项|選項){{choosing}}|最[^，。,\n]{{1,8}}是|[→⇒]|=>)[ \t:：]*",
         languages,

@@ -37,22 +37,21 @@ from sightline.scoring.answer_words import (
     TEXT,
     Languages,
     label_pattern,
-    languages_of,
     word_pattern,
     words_of,
 )
 from sightline.scoring.labels import lettered
-from sightline.scoring.markup import contents_of, plain_text
+from sightline.scoring.markup import contents_of, plain_text, without_tokens
 from sightline.scoring.mentions import (
     ALONE,
     LABEL,
     LETTER_SIGN,
     MENTION,
-    QUOTED,
     TEXT_SIGN,
     Marked,
     Mention,
     Options,
+    asks_for_the_wrong,
     joining,
     mark,
     mentions_of,
@@ -101,18 +100,16 @@ def read_choice(response: str, options: Sequence[str], question: str = "") -> Ch
     >>> read_choice("A or B", ["a kite", "a drum"])
     Choice(position=None, rule='several', words='A, B')
     """
-    response, texts = lettered(_TURN_ENDS.split(response, maxsplit=1)[0], options)
+    response, texts = lettered(_OF_ANOTHER.split(without_tokens(response).strip(), maxsplit=1)[0], options)
     if "=" in response and not any("=" in text for text in texts):
-        response = _LEFT_SIDE.sub("", response)
+        response = _LEFT_SIDE.sub(" ", response)
     read = _read_choice(response, texts, question)
     if read.rule == "none" and response.strip():
         return _read_otherwise(response, prepared_options(texts), question) or read
     return read
 
 
-_TURN_ENDS = re.compile(
-    r"<\|(?:im_end|eot_id|endoftext|end|eos)\|>|</s>|<eos>|<end_of_turn>|(?<=\S)\s*\n+(?:Question|User|Human|Q)\s*:"
-)
+_OF_ANOTHER = re.compile(r"\n(?:Question|User|Human|Q)\s*:")
 """Where a model goes on with a turn that is not its own."""
 
 _TERM = r"\d[\d.,]*(?:\s?(?:[^\W\d_]{1,4}\b|[%°€$]))?"
@@ -215,13 +212,19 @@ def _decided(positions: Sequence[int], rule: Rule, words: str) -> Choice:
 
 
 def _from_container(contents: Sequence[str], options: Options, question: str) -> Choice:
-    read = [(text, read_choice(text, options.raw, question).position) for text in contents]
+    read = [(text, _contained(text, options, question)) for text in contents]
     positions = [position for _, position in read if position is not None]
     if not positions or read[-1][1] is None:
         return Choice(None, "none", quoted(contents[-1]))
     return _decided(
         positions, "container", " | ".join(text for text, position in read if position is not None)
     )
+
+
+def _contained(text: str, options: Options, question: str) -> int | None:
+    read = read_choice(text, options.raw, question)
+    led = re.match(r"\s*[(\[]([A-Z])[)\]]", plain_text(text)) if read.rule in ("none", "option") else None
+    return options.letters.get(led[1]) if led else read.position  # '\\boxed{\\textbf{(A)} 5\\sqrt2}'
 
 
 class _Statement(NamedTuple):
@@ -236,7 +239,7 @@ class _Statement(NamedTuple):
 
 def _from_text(response: str, options: Options, question: str) -> Choice:
     marked = without_open_list(mark(response, options))
-    negated = bool(question) and len(options.texts) > 2 and _asks_for_the_wrong(question)
+    negated = bool(question) and len(options.texts) > 2 and asks_for_the_wrong(question)
     if options.polar and (said := yes_no.worded(response, marked)):
         return _of_side(said, options)
     held = [
@@ -393,9 +396,10 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         if "would" in label[0] and re.search(r"(?i)\bif\b", sentence[: label.start() - start]):
             continue
         denied = r"{denied_before}" if negated else r"{denied_before}|{wrong}"
-        if word_pattern(rf"(?:{denied}|\b(?:whether|if|ob)\b)\s*(?:{{articles}}\s*)?$", languages).search(
-            sentence[: label.start() - start]
-        ):
+        if word_pattern(
+            rf"(?:{denied}|\b(?:whether|if|ob|each|every|chaque|cada|jede[nrs]?|кажд\w+)\b|[每各]个?|각)\s*(?:{{articles}}\s*)?$",
+            languages,
+        ).search(sentence[: label.start() - start]):
             continue  # 'No se trata de B', 'Wrong answer: B'
         turned = re.split(r"[,;，；]|\b(?:but|aber|mais|pero|но)\b", sentence[: label.start() - start])[-1]
         if word_pattern("{tentative}", languages).search(turned):
@@ -403,7 +407,10 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
         if (position := _after_label(text[label.end() :], label[0], options, languages)) is not None:
             tail = re.match(r"\s*[^\n]*", text[label.end() :])
             words = label[0] + (tail[0] if tail else "")
-            answers = label["noun"] is not None or _POINTS_AT_LETTER.match(text, label.start()) is not None
+            near = _FAR.match(text, label.end()) is None
+            answers = (label["noun"] is not None and near) or _POINTS_AT_LETTER.match(
+                text, label.start()
+            ) is not None
             statements.append(_Statement(position, label.start(), words, answers))
     called = word_pattern(
         r"{M}(?:\s*\(\s*{M}\s*\))?(?P<close>[\s)\]\"'»”」.:：\-–—,]*)(?:{options}\s*)?(?:(?:is|are)\s+)?(?:{right}|[✓✔✅☑])",
@@ -428,6 +435,8 @@ def _labelled(marked: Marked, options: Options, negated: bool) -> list[_Statemen
     return sorted(statements, key=lambda statement: statement.start)
 
 
+_FAR = re.compile(rf"[^\n{LETTER}-{LAST}]{{40}}")
+"""What parts an answer from its label: 'The solution is made of the salt and ..., or 2 M'."""
 _ARROW = re.compile("[→⇒]|=>")
 _POINTS_AT_LETTER = re.compile(rf"(?:[→⇒]|=>){FILL}{LETTER_SIGN}\W*$")
 """An arrow to a letter at the end: 'So the total is 5 → D'."""
@@ -449,6 +458,8 @@ def _after_label(tail: str, label: str, options: Options, languages: Languages) 
         return None  # 'Each option:', and then a list of them
     first = re.match(rf"{LABEL}(?![{EDGE}]|['’][A-Za-z]|[-/.][A-Za-z])", rest)
     place = options.letters.get(first[1].upper()) if first else None
+    if place is None and (beyond := _BEYOND.match(rest)) and beyond[1] not in options.texts:
+        return -1  # 'The answer is (E)' of four options
     if first and place is not None and stands_alone(first[1], rest[first.end() :], languages):
         rest = chr(ord(LETTER) + place) + rest[first.end() :]
     sentence = (sentences_of(rest) or [""])[0]
@@ -468,6 +479,7 @@ def _after_label(tail: str, label: str, options: Options, languages: Languages) 
     return chosen.position
 
 
+_BEYOND = re.compile(r"([B-HJ-Z])(?:[)\]】]+(?!\w)|[.。,，]?\s*(?:\n|$))")
 _LISTS = re.compile(rf"\n\s*(?:[-•+*]\s+)?[({{]?(?:{LETTER_SIGN}|[B-Z](?=[.):]))")
 
 
@@ -746,7 +758,7 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
             for mention, sentence in held
             if mention.is_letter is is_letter
             and mention.position not in denied
-            and not (is_letter and mention.position in asked)
+            and not (is_letter and (mention.position in asked or _EQUATION.search(sentence)))
         ]
         if not named or (rank == "option" and by_chance):
             continue
@@ -770,6 +782,8 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
     return Choice(None, "none")
 
 
+_EQUATION = re.compile(r"\\[A-Za-z]|(?<![^\W\d_])[A-Za-z]\s*=")
+"""A command of LaTeX or a quantity: letters beside it are quantities, too."""
 _OTHER_NUMBER = re.compile(r"(?<![^\W\d_])\d+")
 """A number that no option holds: options that are numbers are then held by chance."""
 
@@ -783,15 +797,3 @@ def _revises_all(marked: Marked, position: int) -> bool:
         bool(others)
         and word_pattern("{revises}", marked.languages).search(marked.text, max(others), last) is not None
     )
-
-
-@lru_cache(maxsize=512)
-def _asks_for_the_wrong(question: str) -> bool:
-    """Whether a question asks for what is not so: 'Which is NOT shown?'"""
-    asked = QUOTED.sub(" ", question.casefold())
-    languages = languages_of(asked)
-    if languages == ("en",) and not re.search(
-        r"\b(?:which|what)\b.*(?:\b(?:not|except|incorrect|false|wrong|untrue)\b|n['’]t\b)", asked
-    ):
-        return False
-    return word_pattern("{wrong_word}|n't", languages).search(asked) is not None

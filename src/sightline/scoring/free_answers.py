@@ -13,17 +13,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sightline.scoring.answer_words import (
-    TEXT,
-    word_lists,
-)
+from sightline.scoring.answer_words import TEXT, word_lists
 from sightline.scoring.chosen import is_hedged, read_choice
-from sightline.scoring.mentions import (
-    mark,
-    mentions_of,
-    prepared_options,
-    sentences_of,
-)
+from sightline.scoring.markup import without_tokens
+from sightline.scoring.mentions import mark, mentions_of, prepared_options, sentences_of
 from sightline.scoring.text import normalised
 
 
@@ -43,7 +36,7 @@ def read_free_answer(response: str, references: Sequence[str], question: str = "
     >>> read_free_answer("It is not a bus but a tram.", ["bus", "tram"])
     FreeAnswer(reference='tram', rule='holds the reference', words='tram')
     """
-    polar = ""
+    polar, response = "", without_tokens(response)
     for reference in references:
         if (said := _said(reference)) is not None:
             choice = read_choice(response, said, question)

@@ -1,4 +1,4 @@
-"""The markup of responses: what its containers hold, and the text without it."""
+"""The markup of responses: control tokens, what containers hold, and the text without all this."""
 
 from __future__ import annotations
 
@@ -14,6 +14,34 @@ from sightline.scoring.text import INVISIBLE, cached_for_short_texts, ungrouped
 def without_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFD", text.casefold())
     return "".join(sign for sign in decomposed if sign.isalnum() and not unicodedata.combining(sign))
+
+
+# -- Control tokens
+
+_FIRST_TOKENS = re.compile(
+    r"(?:\s*(?:<\|[a-z_]+\|>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\])"
+    r"(?:\s*(?:assistant|model)\s*(?:\n|:|$))?)+",
+    re.IGNORECASE,
+)
+_LAST_TOKEN = re.compile(
+    r"<\|(?:im_end|im_start|eot_id|eom_id|endoftext|end_of_text|end_of_turn_token|end|eos|eot|return)\|>"
+    r"|</s>|<(?:eo[ahmst]|(?:start|end)_of_turn)>|\[EOS\]|<｜end▁of▁sentence｜>",
+    re.IGNORECASE,
+)
+_OTHER_TOKEN = re.compile(r"<(?:eoe|pad|unk|sep|0x0A)>", re.IGNORECASE)
+
+
+def without_tokens(response: str) -> str:
+    """A response without the control tokens of its model, up to the first that ends it.
+
+    >>> without_tokens("A string. <eoe> Answer: B<eoa> Answer: A")
+    'A string. \\n Answer: B'
+    """
+    if "<" not in response and "[" not in response:
+        return response
+    first = _FIRST_TOKENS.match(response)
+    text = _LAST_TOKEN.split(response[first.end() :] if first else response, maxsplit=1)[0]
+    return _OTHER_TOKEN.sub("\n", text) if text.strip() else response
 
 
 # -- Containers
@@ -71,7 +99,7 @@ _LATEX = {
     "\\pi": "π", "\\Omega": "Ω", "\\times": "×", "\\cdot": "·", "\\degree": "°", "^\\circ": "°", "\\circ": "°"
 }  # fmt: skip
 _RAISED = re.compile(r"(?<=[A-Za-z)])[\^_]\{?(-?\d+)\}?(?!\w)|(?<=[A-Z][a-z])_(\d)|(?<=[A-Z])_\{?(\d+)\}?")
-_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
+_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{([^{}]+)\}\s*\{([^{}]+)\}|(\d)(\d))")
 _REPEATED = re.compile(r"(\b\w+\b[.,!]?)(?:\s+\1){2,}", re.IGNORECASE)
 _ONE_SPELLING = str.maketrans("’ёЁ−", "'еЕ-")
 
@@ -83,7 +111,7 @@ def plain_text(text: str) -> str:
     if not text.isascii():
         folded = unicodedata.normalize("NFKC", text.translate(INVISIBLE)).translate(_ONE_SPELLING)
     if "\\" in folded:
-        folded = _FRACTION.sub(r"\1/\2", folded)
+        folded = _FRACTION.sub(lambda found: f"{found[1] or found[3]}/{found[2] or found[4]}", folded)
         for command, sign in _LATEX.items():
             folded = folded.replace(command, sign)
     previous = "" if _MARKUP_SIGN.search(folded) else folded

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from sightline.scoring.answer_words import (
@@ -357,7 +358,7 @@ def _searched_text(text: str) -> str:
         pattern += (r"[\s\W_]{0,3}" if previous[-1].isdigit() else r"[\s\W_]{1,3}(?:(?:an?|the)\s+)?") + word
     start = rf"{AT_START}(?<!\w-)(?:{phrases(words_of('articles'))}\s*)?" if CASED.match(text[0]) else ""
     if re.match(r"[\d.-]", text):
-        start = rf"{AT_START}(?<![.:\-])(?<!\d,)"
+        start = rf"{AT_START}(?<![.:/\-])(?<!\d,)"
     end = rf"{AT_END}(?![.,:]\d|['’]s\b)" if CASED.match(text[-1]) else ""
     if re.search(r"[a-z]{3}$", text):
         end = r"(?:e?s)?" + end  # a plural
@@ -401,8 +402,8 @@ _SMALL_LETTER = re.compile(
 )
 """A lower-case letter before Japanese words that only an answer has before them."""
 ALONE = re.compile(
-    rf"(?<![{EDGE}'.\-°∠])(?<![{EDGE}:]{{2}}/)(?<!:/)(?<!//)(?<!\b[a-z]\.\s)([A-Z])"
-    rf"(?![{EDGE}]|['’][A-Za-z]|[-/][a-z]|\.[A-Za-z]|:[/\\]|\s*[=<>])"
+    rf"(?<![{EDGE}'.\-°∠~{{\\])(?<![{EDGE}:]{{2}}/)(?<!:/)(?<!//)(?<!\b[a-z]\.\s)([A-Z])"
+    rf"(?![{EDGE}{{}}]|['’][A-Za-z]|[-/][a-z]|\.[A-Za-z]|:[/\\]|\s*(?:[=<>∩∪⊂∈]|\\c[au]p))"
 )
 _CJK_BEFORE = frozenset(
     "是为為选選案項项答故除和与與及或即就非肢えはがのとかやもでを은는이가답로와과나번说說排"
@@ -576,11 +577,21 @@ def _without_lists(text: str, languages: Languages) -> str:
     lines = [found for found in _LISTED.finditer(text) if not remark.search(found[0])]
     if len({found[1] for found in lines}) < 2:
         return text
+    last = lines[-1]
+    following = _NEXT_ITEM.match(text, last.end())
+    if (
+        following
+        and len(lines) > 2
+        and ord(following[1]) == ord(last[1]) + 1
+        and not remark.search(following[0])
+    ):
+        lines.append(following)  # 'J. Both A and B', the last of the list
     for found in reversed(lines):
         text = f"{text[: found.start()]} {text[found.end() :]}"
     return text
 
 
+_NEXT_ITEM = re.compile(rf"\n[ \t]*(?:[-•+]\s+)?({LETTER_SIGN})[ \t]*[.):、][^\n]*$", re.MULTILINE)
 _LIST_ITEM = re.compile(
     rf"(?m)^\s*(?:[-•+*]\s+)?(?:[^\W\d_]{{1,12}}\s?)?({LETTER_SIGN})\s*[.):：、—–-][^\n]*$"
 )
@@ -609,12 +620,16 @@ SENTENCE = re.compile(
 
 def sentence_around(text: str, at: int) -> tuple[str, int]:
     """The sentence that holds a place of the text, and where it starts."""
-    start = 0
-    for sentence in SENTENCE.findall(text):
-        if start <= at < start + len(sentence):
-            return sentence, start
-        start += len(sentence)
-    return text, 0
+    sentences, starts = _parted(text)
+    place = bisect_right(starts, at) - 1
+    return sentences[place], starts[place]
+
+
+@lru_cache(maxsize=8)
+def _parted(text: str) -> tuple[Sequence[str], Sequence[int]]:
+    """The sentences of a text, and where each starts."""
+    sentences = [sentence for sentence in SENTENCE.findall(text) if sentence]
+    return sentences, list(accumulate(map(len, sentences[:-1]), initial=0))
 
 
 class Mention(NamedTuple):
@@ -669,7 +684,7 @@ def mentions_of(sentence: str, languages: Languages) -> list[Mention]:
 _ANYTHING_BUT = re.compile(r"\banything\s+(?:other\s+than|but)\s*(?:option\s*)?[\"'(]*$", re.IGNORECASE)
 _INTERJECTION = re.compile(r"^\W*(?:no|nein|non|нет|nope)\s*[,.!:]", re.IGNORECASE)
 
-QUOTED = re.compile(rf"[\"“「『„«‘][^\"”」』“»’{LETTER}-{LAST}]+[\"”」』“»’]")
+_QUOTED = re.compile(rf"[\"“「『„«‘][^\"”」』“»’{LETTER}-{LAST}]+[\"”」』“»’]")
 """Quoted words, which deny nothing: '„nicht bleichen“'."""
 
 
@@ -703,3 +718,15 @@ def _denial(sentence: str, at: int, end: int, languages: Languages) -> str:
     if not re.match(r"[\s\"')\]]*,", after) and word_pattern(follows, languages).match(after):
         return "after"
     return ""
+
+
+@lru_cache(maxsize=512)
+def asks_for_the_wrong(question: str) -> bool:
+    """Whether a question asks for what is not so: 'Which is NOT shown?'"""
+    asked = _QUOTED.sub(" ", question.casefold())
+    languages = languages_of(asked)
+    if languages == ("en",) and not re.search(
+        r"\b(?:which|what)\b.*(?:\b(?:not|except|incorrect|false|wrong|untrue)\b|n['’]t\b)", asked
+    ):
+        return False
+    return word_pattern("{wrong_word}|n't", languages).search(asked) is not None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from sightline.scoring.markup import without_tokens
 from sightline.scoring.reasoning import cut_reasoning
 from sightline.scoring.text import lexicon, respelled, words
 from sightline.text import fill, load
@@ -425,7 +426,7 @@ def read_verdict(reply: str, vocabulary: VerdictWords) -> ReplyVerdict:
     >>> read_verdict("Correct, but the year is missing.", CORRECT)
     'undecided'
     """
-    reply = cut_reasoning(reply).answer
+    reply = without_tokens(cut_reasoning(reply).answer)
     if (found := _JSON.search(reply)) and isinstance(value := _json_value(found[0]), dict | list):
         both = {_of_json(value, vocabulary), read_verdict(reply.replace(found[0], ""), vocabulary)}
         stated = both - {"undecided"}

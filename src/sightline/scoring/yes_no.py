@@ -251,9 +251,9 @@ def restated(response: str, options: Options, question: str) -> Said | None:
             yes = predicate_at_end(question, sentences, language)
             return None if yes is None else Said(yes, quoted(" ".join(sentences)))
     said = _stated(question, sentences, asked, languages)
-    end = word_pattern(r".*(?:{concludes})\s+(?!that\b)", languages).search(sentences[-1])
-    if said is None and end is not None:
-        said = _stated(question, [sentences[-1][end.end() :]], asked, languages)
+    ends = list(word_pattern(r"{concludes}\s+(?!that\b)", languages).finditer(sentences[-1]))
+    if said is None and ends:
+        said = _stated(question, [sentences[-1][ends[-1].end() :]], asked, languages)
     return said
 
 
