@@ -95,3 +95,34 @@ def test_a_label_states_what_is_near_it() -> None:
 
 def test_two_letters_behind_a_label_are_no_choice() -> None:
     assert read_choice("【答案】：B，D<eoa>", TOYS).position is None
+
+
+@pytest.mark.parametrize(
+    ("response", "position"),
+    [
+        ("One beats it. The answer is (B).\n" + "The answer is (A).\nThe answer is (C).\n" * 3, 1),
+        ("Sie tönt. Die Antwort ist B.\n\nAlle:\n" + "Die Antwort ist A.\nDie Antwort ist D.\n" * 2, 1),
+        ("The answer is (A).\nThe answer is (C).\nThe answer is (D).\nThe answer is (B).", None),
+        ("One beats it. The answer is (B).\nThe answer is (C).", None),
+    ],
+)  # fmt: skip
+def test_a_list_of_answers_behind_the_answer_is_of_other_questions(
+    response: str, position: int | None
+) -> None:
+    assert read_choice(response, TOYS).position == position
+
+
+@pytest.mark.parametrize(
+    ("question", "response", "position"),
+    [
+        ("Is Peru the largest exporter of copper?",
+         "I do not have figures on Peru being the largest exporter of copper.", None),
+        ("War der Export von Wein 2010 am höchsten?", "Ich habe keine Daten zum Export von Wein 2010.", None),
+        ("¿Fue 2010 el año con más turistas?", "No tengo datos sobre los turistas del año 2010.", None),
+        ("Was 2010 the year with the most tourists?", "2010 was not the year with the most tourists.", 1),
+    ],
+)  # fmt: skip
+def test_who_lacks_the_data_says_neither_yes_nor_no(
+    question: str, response: str, position: int | None
+) -> None:
+    assert read_choice(response, YES_NO, question).position == position

@@ -41,7 +41,7 @@ from sightline.scoring.answer_words import (
     words_of,
 )
 from sightline.scoring.labels import lettered
-from sightline.scoring.markup import contents_of, plain_text, without_tokens
+from sightline.scoring.markup import contents_of, own_turn, plain_text
 from sightline.scoring.mentions import (
     ALONE,
     LABEL,
@@ -100,17 +100,13 @@ def read_choice(response: str, options: Sequence[str], question: str = "") -> Ch
     >>> read_choice("A or B", ["a kite", "a drum"])
     Choice(position=None, rule='several', words='A, B')
     """
-    response, texts = lettered(_OF_ANOTHER.split(without_tokens(response).strip(), maxsplit=1)[0], options)
-    if "=" in response and not any("=" in text for text in texts):
-        response = _LEFT_SIDE.sub(" ", response)
+    response, texts = lettered(own_turn(response), options)
+    response = response if any("=" in text for text in texts) else _LEFT_SIDE.sub(" ", response)
     read = _read_choice(response, texts, question)
     if read.rule == "none" and response.strip():
         return _read_otherwise(response, prepared_options(texts), question) or read
     return read
 
-
-_OF_ANOTHER = re.compile(r"\n(?:Question|User|Human|Q)\s*:")
-"""Where a model goes on with a turn that is not its own."""
 
 _TERM = r"\d[\d.,]*(?:\s?(?:[^\W\d_]{1,4}\b|[%°€$]))?"
 _LEFT_SIDE = re.compile(rf"(?<![\w.])[$€£]?{_TERM}(?:\s*[-+−×x*/÷·]\s*[$€£]?{_TERM})+\s*=\s*(?=[$€£-]?\d)")

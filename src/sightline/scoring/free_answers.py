@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sightline.scoring.answer_words import TEXT, word_lists
 from sightline.scoring.chosen import is_hedged, read_choice
-from sightline.scoring.markup import without_tokens
+from sightline.scoring.markup import own_turn
 from sightline.scoring.mentions import mark, mentions_of, prepared_options, sentences_of
 from sightline.scoring.text import normalised
 
@@ -36,7 +36,7 @@ def read_free_answer(response: str, references: Sequence[str], question: str = "
     >>> read_free_answer("It is not a bus but a tram.", ["bus", "tram"])
     FreeAnswer(reference='tram', rule='holds the reference', words='tram')
     """
-    polar, response = "", without_tokens(response)
+    polar, response = "", own_turn(response)
     for reference in references:
         if (said := _said(reference)) is not None:
             choice = read_choice(response, said, question)

@@ -44,6 +44,19 @@ def without_tokens(response: str) -> str:
     return _OTHER_TOKEN.sub("\n", text) if text.strip() else response
 
 
+_OF_ANOTHER = re.compile(r"\n(?:Question|User|Human|Q)\s*:")
+_ANSWER_LIST = re.compile(
+    r"(?<=\S )((?!\S* ?[Oo]p)([^\n.:]{8,30}[ :])\(?[A-Z]\)?\.?)(?:\n+[^\n]{0,40}:)?"
+    r"(?:\n+\2\(?[A-Z]\)?\.?){3,}\s*\Z"
+)
+"""Three answers or more behind the one that a sentence leads to: they are of other questions, or of none."""
+
+
+def own_turn(response: str) -> str:
+    """A response without control tokens, and without the questions and answers that a model goes on with."""
+    return _ANSWER_LIST.sub(r"\1", _OF_ANOTHER.split(without_tokens(response).strip(), maxsplit=1)[0])
+
+
 # -- Containers
 
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")

@@ -231,6 +231,8 @@ def restated(response: str, options: Options, question: str) -> Said | None:
         return Said(not elliptic[1], quoted(plain))
     question = question[: at + 1] if (at := max(question.find("?"), question.find("？"))) >= 0 else question
     sentences = [part for part in sentences_of(plain) if not part.rstrip().endswith(("?", "？"))]
+    if any(map(_NOT_SAID.search, sentences)):
+        return None
     asked, languages = content_of(question), languages_of(f"{question} {plain}")
     if (
         _PERSON & asked
@@ -321,8 +323,6 @@ def _in_its_words(
 ) -> Said | None:
     """What the sentence says that repeats the words of the question."""
     unsure = word_pattern("{unsure}|{tentative}", languages)
-    if any(_NOT_SAID.search(sentence) for sentence in sentences):
-        return None
     if word_pattern(r"^\W*{no}\s+\w", languages).match(sentences[0]) and not unsure.search(sentences[0]):
         # 'No fracture is seen', 'No se ve ninguna bicicleta'
         first = re.split(r"[,，;]|\bbut\b|\bpero\b", sentences[0])[0]
@@ -359,7 +359,11 @@ _NOT_ONLY = re.compile(
 _NOT_SAID = re.compile(
     r"\b(?:(?:would|could|can|do)(?:n't| not)|cannot) (?:say|claim|call|be sure)"
     r"|\b(?:würde|kann) .*nicht (?:sagen|behaupten)"
-    r"|\b(?:dirais|peut) pas (?:dire)?|\bno (?:diría|se puede decir)|\bне сказал|\bнельзя сказать",
+    r"|\b(?:dirais|peut) pas (?:dire)?|\bno (?:diría|se puede decir)|\bне сказал|\bнельзя сказать"
+    r"|\b(?:I|we)(?: do not|(?: do)?n't| did not| didn't) (?:\w+ )?have\b|\bI (?:lack|have no (?!doubt))"
+    r"|\b(?:ich|wir) haben? (?:\w+ )?kein|\bn'(?:ai|avons) (?:pas|aucun)|\bno (?:tengo|tenemos|dispongo)\b"
+    r"|\bnão (?:tenho|temos|disponho)\b|у меня нет|не располагаю|我(?:并)?[没沒]有|手元に.*ありません"
+    r"|(?:저는|제게는).*(?:없습니다|않습니다)",
     re.IGNORECASE,
 )
 _PERSON = lexicon("person people anyone someone somebody anybody")
