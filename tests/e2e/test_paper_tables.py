@@ -201,3 +201,40 @@ def test_a_table_of_a_paper_has_the_stand_ins_and_every_figure_of_the_printed_ro
     }
     assert wanted, "the transcription has the row"
     assert wanted - values == set()
+
+
+def test_tables_3_and_4_of_contextual_stand_in_one_report_of_released_answers(
+    shared: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the text metric that needs no checkpoint, and verdicts of three stand-ins for humans."""
+    monkeypatch.chdir(tmp_path)
+    data = shared / "data" / "contextual"
+    verdicts = []
+    models = {"A": "gemini-pro-vision", "B": "gpt-4-vision-preview"}
+    for name, model in models.items():
+        options = ("--data", data, "--only-answered", "--model", model, "--out", name)
+        sightline("score", "contextual", data / "master.json", *options)
+        for number, line in enumerate(Path(name, "answers.jsonl").read_text().splitlines()):
+            about = {"targets": [json.loads(line)["key"]], "question": "correct", "kind": "human"}
+            about["verdict"] = "right" if number % 2 else "wrong"
+            verdicts += [{**about, "judge": human} for human in HUMANS[:3]]
+    Path("ratings").write_text("".join(f"{json.dumps(one)}\n" for one in verdicts))
+    (words,) = _commands("ConTextual", "Table 3")
+    words[words.index("text_metrics=rouge_l,bertscore,bleurt")] = "text_metrics=rouge_l"
+    at = words.index("bleurt_model=NAME")
+    del words[at - 1 : at + 1]
+    capsys.readouterr()
+    sightline(*words, "--format", "markdown")
+    printed = capsys.readouterr().out
+    assert {model for model in models.values() if f"\n| {model} |" in printed} == set(models.values())
+    rows = json.loads((shared / "data/published/contextual.json").read_text())["rows"]
+    for name in {one["model"] for one in rows if one["table"] == 3}:
+        (line,) = (row for row in printed.splitlines() if row.startswith(f"| {name}, Table 3 |"))
+        wanted = {one["value"] for one in rows if (one["table"], one["model"]) == (3, name)}
+        assert wanted <= {float(number) for number in re.findall(r"\d+\.\d+", line)}, name
+    (note,) = (line for line in printed.splitlines() if "Table 4, of 1,680 responses" in line)
+    wanted = {one["value"] for one in rows if one["table"] == 4}
+    assert wanted <= {float(number) for number in re.findall(r"\d+\.\d+", note)}
