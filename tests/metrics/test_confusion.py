@@ -60,7 +60,7 @@ def test_a_run_of_many_different_short_texts_keeps_the_first_ones_and_counts_all
 
 
 def test_a_value_above_the_limit_is_a_warning() -> None:
-    assert "40.0 %" in (similarity_warning([MetricValue("confused", "all", 40.0, 1, 1)]) or "")
+    assert "over 10 %" in (similarity_warning([MetricValue("confused", "all", 40.0, 1, 1)]) or "")
     assert similarity_warning([MetricValue("confused", "all", 9.0, 1, 1)]) is None
     assert similarity_warning([MetricValue("con", "all", 100.0, 1, 1)]) is None
 

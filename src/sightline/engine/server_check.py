@@ -396,9 +396,10 @@ class ImageCheck:
                 raise UserError(message, expected=REMEDY)
             return message
         found = sees.evidence if sees.state != "yes" else apart.evidence
+        name = model.name if len(self._models) > 1 else "the model"
         return (
-            f"{model.name} was not shown to keep images under equal text apart: of three plain colours, "
-            f"{found} (`sightline check` asks more)"
+            f"{name} was not shown to keep images under equal text apart: {found} (`sightline check` asks"
+            " more)"
         )
 
 

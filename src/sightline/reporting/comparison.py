@@ -28,6 +28,7 @@ from sightline.reporting.notes import (
     option_text,
     place,
     published_notes,
+    shared_notes,
     short_names,
     spent_words,
 )
@@ -371,8 +372,8 @@ def pairing_notes(comparison: Comparison) -> list[str]:
             notes.append(f"{name}: judge errors: {side.judge_errors:,} judgements are missing or undecided")
         if side.not_sent:
             notes.append(f"{name}: {side.not_sent:,} probes were not sent; their groups are left out")
-        if warning := similarity_warning(side.trust):
-            notes.append(f"{name}: {warning}")
+    warned = [(", ".join(one.runs), similarity_warning(one.trust)) for one in comparison.sides]
+    notes += shared_notes([(name, [warning] if warning else []) for name, warning in warned])
     if comparison.different_samples:
         names = some_of(comparison.different_samples, 4)
         notes.append(f"left out, because the runs hold different data for these samples: {names}")

@@ -352,8 +352,8 @@ def show(
         table = replace(
             table, notes=notes, legend=(), rows=_with_values(table.rows) if is_brief else table.rows
         )
-        if is_brief and _layout(table, console.width, breaks=breaks).width > console.width:
-            table = _without_asides(table)
+        if is_brief:
+            table = _with_room(table, console.width, breaks=breaks)
         for part in _fitted(table, console.width, breaks=breaks):
             _show_text(part.title, console, style="bold", breaks=breaks)
             if part.lead:
@@ -406,10 +406,11 @@ class _Shown(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    """The columns of a table, and the blanks between them."""
+    """The columns of a table, the blanks between them, and what separates a value from its interval."""
 
     columns: Sequence[_Shown]
     gap: int
+    between: str
 
     @property
     def width(self) -> int:
@@ -424,7 +425,7 @@ def _layout(table: ReportTable, width: int, *, breaks: bool) -> _Layout:
             _shown(column, [row[: nth + 1] for row in table.rows], between, breaks=breaks)
             for nth, column in enumerate(table.columns)
         ]
-        layout = _Layout(columns, gap)
+        layout = _Layout(columns, gap, between)
         if layout.width <= width:
             break
     return layout
@@ -496,6 +497,13 @@ def _with_values(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ..
     values = [[cell.value for cell in row if isinstance(cell, Value)] for row in rows]
     kept = [row for row, found in zip(rows, values, strict=True) if not found or set(found) != {None}]
     return tuple(kept or rows)
+
+
+def _with_room(table: ReportTable, width: int, *, breaks: bool) -> ReportTable:
+    """A table without its asides, where it is too wide with them, or has a line a row only without them."""
+    layout, kept = _layout(table, width, breaks=breaks), _without_asides(table)
+    is_better = _layout(kept, width, breaks=breaks).between == " " != layout.between
+    return kept if layout.width > width or is_better else table
 
 
 def _without_asides(table: ReportTable) -> ReportTable:

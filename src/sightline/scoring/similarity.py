@@ -440,9 +440,9 @@ def similarity_warning(metrics: Iterable[MetricValue]) -> str | None:
             )
         if metric.metric == CONFUSED and metric.value is not None and metric.value > UNRELIABLE:
             return (
-                f"con, s_c, s_gt and the metrics made of them are unreliable here: {metric.value:.1f} % of "
-                f"the pairs of different short texts count as similar (limit {UNRELIABLE:g} %). Use agree, "
-                "which compares the answers themselves"
+                f"con, s_c, s_gt and the metrics made of them are unreliable here: over {UNRELIABLE:g} % of "
+                "the pairs of different short texts count as similar (metric `confused`). Use agree, which "
+                "compares the answers themselves"
             )
     return None
 
