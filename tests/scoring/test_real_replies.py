@@ -126,3 +126,18 @@ def test_who_lacks_the_data_says_neither_yes_nor_no(
     question: str, response: str, position: int | None
 ) -> None:
     assert read_choice(response, YES_NO, question).position == position
+
+
+@pytest.mark.parametrize(
+    ("question", "response", "position"),
+    [
+        ("According to the chart, is Peru the largest exporter?", "So Peru is not the largest exporter.", 1),
+        ("Based on the photo, does the dog wear a collar?", "The dog does wear a collar.", 0),
+        ("Among the four on the map, is Oslo the coldest?", "Oslo is the coldest.", 0),
+        ("Among the four on the map, is Oslo the coldest?", "Bergen is the coldest.", None),
+        ("Based on the photo, is the dog asleep?", "The photo does not clearly show the dog asleep.", None),
+        ("Does the boy throw a ball?", "It does not look like the boy is making a ball.", None),
+    ],
+)  # fmt: skip
+def test_what_frames_a_question_is_not_asked(question: str, response: str, position: int | None) -> None:
+    assert read_choice(response, YES_NO, question).position == position

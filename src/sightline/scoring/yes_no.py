@@ -222,6 +222,13 @@ _ELLIPSIS = re.compile(
 )
 
 
+_FRAME = re.compile(
+    r".*\b(?:for|among|according to|based on|given) [^?]*,\s*(?=(?:is|are|was|were|do|does|did|has|have) )",
+    re.I,
+)
+"""What a question begins with before it asks: 'According to the map, is ...?'"""
+
+
 def restated(response: str, options: Options, question: str) -> Said | None:
     """Yes for a response that states what a yes/no question asks, no for one that denies it."""
     plain = plain_text(response)
@@ -230,6 +237,7 @@ def restated(response: str, options: Options, question: str) -> Said | None:
     if elliptic := _ELLIPSIS.match(expanded(plain)):
         return Said(not elliptic[1], quoted(plain))
     question = question[: at + 1] if (at := max(question.find("?"), question.find("？"))) >= 0 else question
+    question = _FRAME.sub("", question)
     sentences = [part for part in sentences_of(plain) if not part.rstrip().endswith(("?", "？"))]
     if any(map(_NOT_SAID.search, sentences)):
         return None
@@ -253,7 +261,9 @@ def restated(response: str, options: Options, question: str) -> Said | None:
             yes = predicate_at_end(question, sentences, language)
             return None if yes is None else Said(yes, quoted(" ".join(sentences)))
     said = _stated(question, sentences, asked, languages)
-    ends = list(word_pattern(r"{concludes}\s+(?!that\b)", languages).finditer(sentences[-1]))
+    ends = list(
+        word_pattern(r"(?<!\bis )(?<!\bare ){concludes}\s+(?!that\b)", languages).finditer(sentences[-1])
+    )
     if said is None and ends:
         said = _stated(question, [sentences[-1][ends[-1].end() :]], asked, languages)
     return said
@@ -360,6 +370,7 @@ _NOT_SAID = re.compile(
     r"\b(?:(?:would|could|can|do)(?:n't| not)|cannot) (?:say|claim|call|be sure)"
     r"|\b(?:würde|kann) .*nicht (?:sagen|behaupten)"
     r"|\b(?:dirais|peut) pas (?:dire)?|\bno (?:diría|se puede decir)|\bне сказал|\bнельзя сказать"
+    r"|(?:\bnot|n't) (?:conclusively|clearly|definitively|explicitly) (?:show|indicat|depict|confirm)"
     r"|\b(?:I|we)(?: do not|(?: do)?n't| did not| didn't) (?:\w+ )?have\b|\bI (?:lack|have no (?!doubt))"
     r"|\b(?:ich|wir) haben? (?:\w+ )?kein|\bn'(?:ai|avons) (?:pas|aucun)|\bno (?:tengo|tenemos|dispongo)\b"
     r"|\bnão (?:tenho|temos|disponho)\b|у меня нет|не располагаю|我(?:并)?[没沒]有|手元に.*ありません"
