@@ -445,7 +445,7 @@ def test_the_owner_learns_which_items_nobody_can_finish_and_who_skipped_them() -
         work.finish(annotator)
     seen = overview(work.state, work.annotators, work.now)
     assert (seen.judgements, seen.wanted, seen.obtainable, list(seen.stuck)) == (8, 9, 0, [1])
-    assert {row.standing for row in seen.annotators} == {"finished"}
+    assert {row.standing for row in seen.annotators} == {"no item left"}
     work.annotators.append(Annotator(4, "new", expires=ALWAYS))
     assert stuck_sentence(overview(work.state, work.annotators, work.now)) == ""
     assert work.finish(work.annotators[3]) == [item]

@@ -141,7 +141,7 @@ def _passed_on(state: State, able: Sequence[Annotator], item: int) -> list[int]:
 
 Standing = Literal[
     "active",
-    "finished",
+    "no item left",
     "paused",
     "revoked",
     "expired",
@@ -218,7 +218,7 @@ def _standing(state: State, annotators: Sequence[Annotator], annotator: Annotato
     item = choose(state, annotators, annotator, (), now)
     if item is None and annotator.role != ADJUDICATOR:
         tests = {result_of_test(state, annotator, phase.name) for phase in state.project.task.phases}
-        return "not qualified" if "failed" in tests else "waiting" if "waiting" in tests else "finished"
+        return "not qualified" if "failed" in tests else "waiting" if "waiting" in tests else "no item left"
     if annotator.expires <= now:
         return "expired"
     return "active" if seen or item is None else "not started"
