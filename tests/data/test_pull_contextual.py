@@ -186,7 +186,7 @@ def test_allow_private_is_only_for_data_sets_with_urls(
     assert message in capsys.readouterr().err
 
 
-def test_an_archive_url_has_no_folder_of_images() -> None:
+def test_the_images_of_a_release_come_from_one_place() -> None:
     for source in releases().values():
         assert isinstance(source, Release)
-        assert bool(source.images) != bool(source.image_urls)
+        assert [bool(source.images), bool(source.image_urls), bool(source.elsewhere)].count(True) == 1

@@ -51,7 +51,8 @@ RELEASE = base.Release(
     ),
     paper="Guan et al. 2024, HallusionBench: An Advanced Diagnostic Suite for Entangled Language "
     "Hallucination and Visual Illusion in Large Vision-Language Models, CVPR 2024, arXiv:2310.14566",
-    licence="BSD-3-Clause; the images: unpack the hallusion_bench.zip that its README links into this folder",
+    licence="BSD-3-Clause",
+    elsewhere=("the figures: unpack hallusion_bench.zip, which its README links, into this folder",),
 )
 SAMPLING = {"temperature": 0, "max_tokens": 512}
 SIDES = ("yes", "no")
