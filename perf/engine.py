@@ -51,6 +51,10 @@ AGAINST_COLUMNS = (
 )
 
 
+NO_CHECK = ("--canary", "off")
+"""The bare client does not ask first whether the server keeps images apart: 3 to 33 requests, one by one."""
+
+
 class Scenario(NamedTuple):
     """A server, the parallel calls of each client, and the target ratio.
 
@@ -169,7 +173,8 @@ def _measure(scenario: Scenario, rounds: int, versions: Sequence[Version], repor
                 if client is None:
                     bare.append(server.run(bare_command(server.port, scenario.bare_concurrency)))
                     continue
-                command = sightline_command(server.port, scenario.concurrency, Path(folder))
+                more = () if client else NO_CHECK
+                command = sightline_command(server.port, scenario.concurrency, Path(folder), *more)
                 runs[client].first.append(server.run(command, versions[client].python))
                 if not scenario.server:
                     runs[client].cached.append(server.run(command, versions[client].python))
@@ -267,20 +272,21 @@ def bare_command(port: int, concurrency: int) -> list[str]:
     return [str(HERE / "floor.py"), str(SHARED / "tools"), str(port), str(concurrency)]
 
 
-def sightline_command(port: int, concurrency: int, folder: Path) -> list[str]:
+def sightline_command(port: int, concurrency: int, folder: Path, *more: str) -> list[str]:
     """The arguments of Python that run Sightline.
 
     Args:
         port: The port of the server.
         concurrency: Parallel calls.
         folder: Where the store and the results are written.
+        more: Options that only this version has.
 
     Returns:
         The arguments.
     """
     words = f"run iibench:none --model http://127.0.0.1:{port}/v1#mock --concurrency {concurrency} --quiet"
     places = ["--data", str(SHARED / "data" / "iibench"), "--store", str(folder / "s.db")]
-    return ["-m", "sightline", *words.split(), *places, "--out", str(folder / "out")]
+    return ["-m", "sightline", *words.split(), *places, "--out", str(folder / "out"), *more]
 
 
 class Server:

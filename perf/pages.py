@@ -26,12 +26,16 @@ from urllib.parse import urlsplit
 from growth import SUBJECTS
 from report import Report, new_parser
 from sightline.store.store import Store
+from sightline.viewer.addresses import group_address
 from sightline.viewer.index import OutcomeIndex
 from viewer_store import BASE, IMAGES, OTHER, REAL, SOURCE, make_runs, multiply_groups, write_data
 
 SIZES = (100_000, 1_000_000)
 SHORT = 1_400
 VISITS = 40
+
+GROUPS = 500
+"""The groups of which one is visited."""
 
 Addresses = Callable[[], str]
 """Makes the address of the next visit."""
@@ -121,6 +125,8 @@ def _addresses(index: OutcomeIndex, groups: int) -> dict[str, Addresses]:
     listed = f"{run}/groups"
     shown = index.open(BASE).rows(range(1, min(groups, IMAGES) + 1))
     digests = [row.image.digest for row in shown if row.image]
+    drawn = sorted(random.sample(range(1, groups + 1), min(groups, GROUPS)))
+    keys = [row.key for row in index.open(BASE).rows(drawn)]
 
     def anywhere() -> int:
         return random.randrange(groups) + 1
@@ -139,9 +145,9 @@ def _addresses(index: OutcomeIndex, groups: int) -> dict[str, Addresses]:
         "groups with a word": lambda: f"{listed}?search={random.choice(SUBJECTS)}",
         "groups with a number": lambda: f"{listed}?search={anywhere()}",
         "groups with two words, one of all": lambda: f"{listed}?search=the+{random.choice(SUBJECTS)}",
-        "a group": lambda: f"{listed}/{anywhere()}",
-        "a group in a filtered list": lambda: f"{listed}/{anywhere()}?right=none",
-        "export of a filter, its beginning": lambda: f"{listed}/answers.jsonl?right=all",
+        "a group": lambda: group_address(random.choice(keys), BASE),
+        "a group in a filtered list": lambda: group_address(random.choice(keys), BASE, "right=none"),
+        "export of a filter, its beginning": lambda: f"{run}/answers.jsonl?right=all",
         "choice of runs to compare": lambda: "/compare",
         **(comparisons if index.comparison(BASE, OTHER) else {}),
         "choice of runs with judges": lambda: "/judges",

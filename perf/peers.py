@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from engine import HERE, PROBES, SHARED, Server, bare_command, sightline_command
+from engine import HERE, NO_CHECK, PROBES, SHARED, Server, bare_command, sightline_command
 from peer_options import PEERS, read_peers
 from process_usage import ProcessUsage
 from report import Report, new_parser
@@ -48,7 +48,7 @@ def main() -> None:
         "sightline",
         PROBES,
         options.rounds,
-        lambda port, folder: sightline_command(port, CONCURRENCY, folder),
+        lambda port, folder: sightline_command(port, CONCURRENCY, folder, *NO_CHECK),
         floor,
     )
     for tool in PEERS:
