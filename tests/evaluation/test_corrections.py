@@ -81,6 +81,7 @@ def test_an_excluded_sample_does_not_count(run: str, capsys: pytest.CaptureFixtu
         (correction("g1", "bus", variant="c"), "unknown variant of g1 'c'"),
         ({"id": "g1", "value": ["bus"], "reason": "?"}, "missing required field `source`"),
         (correction("g1", "bus", field="question"), "field"),
+        (correction("g4", "plane"), "none of the options"),
     ],
 )
 def test_a_line_that_fits_nothing_is_refused(

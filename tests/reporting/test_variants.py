@@ -109,7 +109,10 @@ def test_repeats_are_counted_as_every_choice_of_k_answers_gives_them(
 ) -> None:
     given = {"g1": "bbbb", "g2": "bbcb", "g3": "ctcb", "g4": "tttt", "g5": "bbct"}
     words = {"b": "bus", "c": "car", "t": "tram"}
-    questions = [{"group": name, "variant": "a", "prompt": "?", "references": ["bus"]} for name in given]
+    questions = [
+        {"group": name, "variant": "a", "prompt": "?", "references": ["bus"], "labels": {"first": letters[0]}}
+        for name, letters in given.items()
+    ]
     answers = [
         {"id": name, "variant": "a", "draw": draw, "response": words[one]}
         for name, letters in given.items()
@@ -120,6 +123,7 @@ def test_repeats_are_counted_as_every_choice_of_k_answers_gives_them(
     scoring = ["score", f"groups:{tmp_path}/questions.jsonl", f"{tmp_path}/answers.jsonl", "--quiet"]
     assert main([*scoring, "--set", "embedder=none", "--out", str(tmp_path / "out")]) == 0
     (table,) = printed(capsys, tmp_path / "out", "--repeats")
+    assert len(table["rows"]) == 8
     found = {row["metric"]: row["value value"] for row in table["rows"]}
 
     def over_choices(size: int, holds: Any) -> float:

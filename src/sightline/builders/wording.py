@@ -230,6 +230,7 @@ bus near us red?' ends.
 _UNSURE = re.compile(
     r"\b(?:or|not|never|no|nor|neither|nobody|nothing|none|without|cannot)\b|n['’]t\b", re.IGNORECASE
 )
+_NEGATED_START = re.compile(r"\w+n['’]t\b", re.IGNORECASE)
 _TURNED = {"yes": "no", "no": "yes"}
 
 
@@ -237,7 +238,10 @@ def _negations(line: GroupLine, wording: Wording) -> Iterator[Reworded]:
     """The negated lines are a group of their own, because another answer is right."""
     parts = _POLAR.fullmatch(question_of(line))
     if parts is None or not _POLAR_START.match(parts[1]):
-        raise _LeftOutError("its question does not ask for yes or no")
+        is_negated = _NEGATED_START.match(question_of(line)) is not None
+        raise _LeftOutError(
+            "its question is negated already" if is_negated else "its question does not ask for yes or no"
+        )
     asked, request = parts.groups()
     turned = replace(line, group=f"{line.group}@negated", references=_turned_references(line))
     if found := None if _UNSURE.search(asked) else _SUBJECT.fullmatch(asked):

@@ -24,6 +24,7 @@ from sightline.formats.jsonl import counted_notes
 from sightline.metrics.tally import tally
 from sightline.reporting.table import Column, Field, ReportTable, build_table, estimate, n_cell
 from sightline.reporting.tables import leading_metrics
+from sightline.scoring.letters import right_positions
 from sightline.types import Group, MetricValue, Outcome
 
 
@@ -150,6 +151,14 @@ def _judged_again(
                 record=f"{outcome.sample}, {outcome.variant}",
                 found=outcome.judge or "no judge",
                 expected="a run without --judge, or `score` of its answers without one",
+            )
+        if outcome.options and not right_positions(correction.value, outcome.options):
+            raise UserError(
+                "a corrected reference is none of the options",
+                record=f"{outcome.sample}, {outcome.variant}",
+                field="value",
+                found=", ".join(correction.value),
+                expected=f"a letter or a text of {', '.join(outcome.options)}",
             )
         outcomes.append(replace(outcome, references=correction.value))
     changed = replace(group, outcomes=tuple(outcomes))

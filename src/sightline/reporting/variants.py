@@ -111,7 +111,8 @@ def repeats_table(title: str, groups: Iterable[Group]) -> ReportTable:
         )
     metrics = repeat_metrics(max(map(len, repeated)))
     legend = [*(f"{metric.name}: {metric.meaning}" for metric in metrics if metric.meaning), *_PASSES]
-    return build_table(f"{title}, repeats", _METRIC_FIELDS, tally(repeated, metrics), [], legend)
+    rows = [value for value in tally(repeated, metrics) if value.subset == "all"]
+    return build_table(f"{title}, repeats", _METRIC_FIELDS, rows, [], legend)
 
 
 _PASSES = (
