@@ -115,7 +115,7 @@ def test_labels_without_a_majority_are_judged_again_and_stay_out_until_somebody_
     assert values["agreement", "label=domain"] == 100
     capsys.readouterr()
     command("annotate", "status", "w")
-    assert "items to settle: 1, 2" in " ".join(capsys.readouterr().out.split())
+    assert "to settle: items 1, 2" in " ".join(capsys.readouterr().out.split())
     command("annotate", "invite", "w", "cleo", "--role", "adjudicator")
     assert work("w", says) == 2
     command("annotate", "export", "w", "--out", "settled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from sightline.annotation.links import (
 from sightline.annotation.store import AnnotationStore, ProjectRow
 from sightline.annotation.task import task
 from sightline.annotation.types import Annotator, Item, Project
+from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.store.store import Store
 
@@ -102,3 +104,19 @@ def test_an_annotator_who_is_invited_again_gets_a_new_link(tmp_path: Path) -> No
     assert (again.number, again.name, again.revoked) == (1, "Anna", False)
     assert check(token_of(row, first), row, again, 0) == "revoked"
     assert check(token_of(row, again), row, again, 0) is None
+
+
+def test_links_begin_with_the_url_of_the_last_server_that_named_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened = Store.open(str(tmp_path / "s.db"))
+    store = AnnotationStore(opened, lambda: 0.0)
+    store.create(Project("p", task("rate")), [Item(1)])
+    store.keep_server_url("https://old.example.org")
+    store.keep_server_url("https://annotate.example.org")
+    opened.close()
+    words = ["annotate", "invite", "p", "Anna", "--json", "--store", str(tmp_path / "s.db")]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["Anna"].startswith("https://annotate.example.org/annotate/")
+    assert main([*words, "--url", "https://lab"]) == 0
+    assert json.loads(capsys.readouterr().out)["Anna"].startswith("https://lab/annotate/")

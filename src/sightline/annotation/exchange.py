@@ -122,7 +122,7 @@ def annotators_table(state: State, annotators: Sequence[Annotator], log: Sequenc
                 str(actions["skip"]),
                 f"{sum(entry.seconds for entry in own):.1f}",
                 *([f"{own[0].time:.0f}", f"{own[-1].time:.0f}"] if own else ["", ""]),
-                one.code,
+                one.code if one.code_shown else "",
                 *(one.labels.get(name, "") for name in labels),
             ]
         )

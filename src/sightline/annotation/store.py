@@ -32,8 +32,12 @@ from sightline.store.answers import storable_text
 from sightline.store.database import Connection, insert, insert_new, repeat_if_lost
 from sightline.store.store import Store
 
+_meta = schema.meta
 _projects, _items = schema.annotation_projects, schema.annotation_items
 _annotators, _log, _leases = schema.annotators, schema.annotation_log, schema.annotation_leases
+
+SERVER_URL = "server_url"
+"""The name in the table `meta` of the URL with which the links of annotators begin."""
 
 
 class ProjectClosedError(UserError):
@@ -90,6 +94,20 @@ class AnnotationStore:
             rows = [(number, item.number, msgspec.json.encode(item)) for item in items]
             insert(connection, _items.name, ("project", "number", "body"), rows)
             return number
+
+    @repeat_if_lost
+    def keep_server_url(self, url: str) -> None:
+        """Keep the URL of the server, with which the links of later invitations begin."""
+        with self.database.write() as connection:
+            connection.core.execute(delete(_meta).where(_meta.c.name == SERVER_URL))
+            connection.core.execute(insert_one(_meta).values(name=SERVER_URL, value=url))
+
+    @repeat_if_lost
+    def server_url(self) -> str:
+        """The URL of the last server that named one; '' if none did."""
+        with self.database.read() as connection:
+            query = select(_meta.c.value).where(_meta.c.name == SERVER_URL)
+            return connection.core.execute(query).scalar_one_or_none() or ""
 
     @repeat_if_lost
     def projects(self) -> list[ProjectRow]:

@@ -85,6 +85,7 @@ class Annotator(Struct, frozen=True, omit_defaults=True):
         most: How many items they judge at most; 0 for all.
         crowd: The name of the crowd link by which a worker came; '' for a personal link.
         code: What a worker shows the platform after the last item; '' in a crowd link if each has their own.
+        code_shown: Whether the worker's page has shown it.
     """
 
     number: int
@@ -100,6 +101,7 @@ class Annotator(Struct, frozen=True, omit_defaults=True):
     most: int = 0
     crowd: str = ""
     code: str = ""
+    code_shown: bool = False
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):

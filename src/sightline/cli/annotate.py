@@ -147,8 +147,7 @@ def execute_new(options: argparse.Namespace) -> int:
         print_line(
             f"project {number}, {created.project.name}: {counted(len(created.items), 'item')}"
             f"{f' ({parts})' if parts else ''}{_about_images(created.items)},"
-            f" {counted(created.project.annotators, 'annotator')} per item:"
-            f" {counted(_wanted(created), 'judgement')}"
+            f" {_annotators_per_item(created)}: {counted(_wanted(created), 'judgement')}"
         )
     # The parts of our own tasks are optional; in a file, one that no item has may be misspelt.
     for note in created.notes if options.task in task_names() else [*created.notes, *absent_parts(created)]:
@@ -164,6 +163,15 @@ def _about_images(items: Sequence[Item]) -> str:
     """How many images the items are about, if some have several items."""
     clusters = len({item.cluster for item in items})
     return f" about {counted(clusters, 'image')}" if 1 < clusters < len(items) else ""
+
+
+def _annotators_per_item(created: Draft) -> str:
+    everyone = created.project.annotators
+    numbers = Counter(item.annotators or everyone for item in created.items if not item.expected)
+    if set(numbers) <= {everyone}:
+        return f"{counted(everyone, 'annotator')} per item"
+    parts = (f"{counted(many, 'annotator')} for {items:,}" for many, items in sorted(numbers.items()))
+    return f"{' and '.join(parts)} of these"
 
 
 def _wanted(created: Draft) -> int:
@@ -293,7 +301,8 @@ INVITE_EXAMPLE = """examples:
 An annotator who is invited again gets a new link, and the old one ends; judgements stay. A pseudonym is
 enough as a name. A crowd link is one link for all workers of a platform, which appends each one's id;
 its labels and limits are theirs. Whoever has a personal link can judge in its name: send it to one person
-only. --url names where `sightline serve` runs, if not on this computer with its default port.
+only. --url names where `sightline serve` runs; the default is the URL of the last `serve --url` with this
+store, else this computer with the default port.
 """
 
 DEFAULT = "http://127.0.0.1:8765"
@@ -322,7 +331,7 @@ def register_invite(parser: argparse.ArgumentParser) -> None:
     add("--label", action="append", default=[], metavar="KEY=VALUE", help="such as region=KE; may repeat")
     add("--most", type=int, default=0, metavar="N", help="at most N items for an annotator (default: all)")
     add("--code", default="", metavar="TEXT", help="crowd: completion code (default: each worker's own)")
-    add("--url", metavar="BASE", help=f"URL of `sightline serve` (default: {DEFAULT})")
+    add("--url", metavar="BASE", help="URL of `sightline serve` (default: that of the last `serve --url`)")
     add("--revoke", action="store_true", help="end the links of these annotators")
     add("--json", action="store_true", help="print the links as JSON")
     parser.set_defaults(execute=execute_invite)
@@ -332,8 +341,7 @@ def execute_invite(options: argparse.Namespace) -> int:
     from sightline.annotation.links import invite, token_of
 
     expires = time.time() + _seconds(options.expires)
-    base = (options.url or DEFAULT).rstrip("/")
-    if not re.match(r"https?://[^/]", base):
+    if options.url and not re.match(r"https?://[^/]", options.url):
         raise UserError("--url is no URL", found=options.url, expected="such as https://annotate.example.org")
     pairs(options.label, "--label")
     labels = dict(word.split("=", 1) for word in options.label)
@@ -355,6 +363,8 @@ def execute_invite(options: argparse.Namespace) -> int:
             )
             for name in options.names
         ]
+        kept = store.server_url()
+    base = (options.url or kept or DEFAULT).rstrip("/")
     links = {one.name: f"{base}/annotate/{token_of(row, one)}" for one in invited}
     if options.json:
         print_json(links)
@@ -362,7 +372,8 @@ def execute_invite(options: argparse.Namespace) -> int:
         for name, link in links.items():
             print_url(name, link)
     if not options.url:
-        print_note(f"the links begin with {base}, the default of `sightline serve`; --url BASE for another")
+        of = "the last `serve --url`" if kept else "the default of `sightline serve`"
+        print_note(f"the links begin with {base}, {of}; --url BASE for another")
     if options.role == "crowd":
         print_note(
             "let the platform append the worker's id: ?PROLIFIC_PID=, ?workerId=, ?participantId=, ?id="
@@ -515,7 +526,8 @@ def _notes(seen: Overview) -> list[str]:
     elif alpha.reason:
         notes.append(f"no alpha: {alpha.reason}")
     if ties:
-        notes.append(f"items to settle: {', '.join(map(str, ties[:20]))}")
+        word = "item" if len(ties) == 1 else "items"
+        notes.append(f"to settle: {word} {', '.join(map(str, ties[:20]))}")
     if stuck := stuck_sentence(seen):
         notes.append(stuck)
     if seen.to_compare:

@@ -138,6 +138,8 @@ def execute(options: argparse.Namespace) -> int:
         served = ", ".join(options.paths) or store.name
         print_url(served, url_of(listening, access))
         projects = Projects(store, time.time, data, base_url(listening, access))
+        if listening.url and not store.database.is_read_only:
+            projects.annotations.keep_server_url(projects.base)
         if projects.rows():
             print_line(f"links of annotators begin with {projects.base}/annotate/")
         print_line("Ctrl-C ends the server.")

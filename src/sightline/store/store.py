@@ -89,8 +89,8 @@ class Store:
         self.database.close()
 
 
-_UNGUARDED = frozenset({"images", "vectors", "readings"})
-"""Tables of caches: writing them is no promise to anybody."""
+_UNGUARDED = frozenset({"images", "vectors", "readings", "meta"})
+"""Tables of caches, and the URL of the server: writing them is no promise to anybody."""
 
 
 # -- Metadata of image files: inspected once, cached in the store until a file changes

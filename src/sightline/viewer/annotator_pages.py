@@ -234,9 +234,17 @@ def _end(desk: Desk, reason: str) -> Response:
     skipped = [number for number, entry in desk.done.items() if entry.action == "skip"]
     last = next(reversed(desk.done), None)
     # Who was paused or failed a test gets no code: the owner decides. A closed project has taken the work.
-    is_over = bool(desk.done) and (not reason or reason.startswith(CLOSED))
-    code = desk.holder.annotator.code if is_over else ""
-    return desk.page("task_end_page.html", {"reason": reason, "skipped": skipped, "last": last, "code": code})
+    # Nor does who judged nothing: there is no work to pay for.
+    live, annotator = desk.holder.live, desk.holder.annotator
+    has_judged = any(entry.action == "judge" for entry in desk.done.values())
+    is_over = has_judged and (not reason or reason.startswith(CLOSED))
+    code = annotator.code if is_over else ""
+    if code and not annotator.code_shown:
+        desk.viewer.projects.annotations.change_annotator(
+            live.row.number, annotator.number, lambda one: replace(one, code_shown=True)
+        )
+    context = {"reason": reason, "skipped": skipped, "last": last, "code": code}
+    return desk.page("task_end_page.html", context | {"unpaid": bool(annotator.crowd) and not has_judged})
 
 
 def _test_sentence(desk: Desk) -> str:

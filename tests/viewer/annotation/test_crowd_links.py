@@ -83,6 +83,23 @@ def test_a_revoked_crowd_link_lets_nobody_in_and_a_revoked_worker_stays_out(
     assert visit().open(f"{link}?id=W2").status == 403
 
 
+def test_a_worker_without_a_judgement_reads_that_the_study_is_complete_and_gets_no_code(
+    site: Site, row: ProjectRow, visit: Visit, tmp_path: Path
+) -> None:
+    link = _link(site, row, code="C1X7Q2")
+    for name in ("W1", "W2", "W3"):
+        page = visit().begin(f"{link}?id={name}")
+        for _ in range(4):
+            page.accept()
+        assert "C1X7Q2" in page.text
+    visit().begin(f"{link}?id=W4")
+    late = visit().begin(f"{link}?id=W5")
+    assert "The study is complete. You have judged no item" in late.text
+    assert "C1X7Q2" not in late.text
+    found = _exported(site, row, tmp_path / "out", "annotators.csv")
+    assert {one["by"] for one in found if one["code"]} == {"W1", "W2", "W3"}
+
+
 def test_after_the_last_item_a_worker_sees_the_code_that_the_export_has(
     site: Site, row: ProjectRow, visit: Visit, tmp_path: Path
 ) -> None:
