@@ -108,6 +108,16 @@ def test_a_row_of_the_best_human_holds_that_humans_values_only(data: Path, tmp_p
     assert {"Humans, average", "Humans, best (B)", "Humans, worst (A)", "Humans, range"} < rows.keys()
 
 
+def test_a_tie_on_the_first_metric_is_broken_by_the_next(data: Path, tmp_path: Path) -> None:
+    ids = [str(record["id"]) for record in records(data)[:20]]
+    fewer = {name: (nth < 10, nth < 10) for nth, name in enumerate(ids)}
+    more = {name: (True, nth < 10) for nth, name in enumerate(ids)}
+    shown = report_runs([score(data, tmp_path, "A", fewer), score(data, tmp_path, "B", more)], "")
+    _, best, worst, _ = shown.humans
+    assert (best.model, worst.model) == ("Humans, best (B)", "Humans, worst (A)")
+    assert "of 2 that are equal, by the next metrics" in best.notes[0]
+
+
 def test_rows_name_ties_unequal_shares_and_humans_that_are_not_among_them(data: Path, tmp_path: Path) -> None:
     ids = [str(record["id"]) for record in records(data)[:40]]
     folders = [score(data, tmp_path, name, dict.fromkeys(ids, (True, True))) for name in ("A", "B")]

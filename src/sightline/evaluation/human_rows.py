@@ -98,28 +98,37 @@ def _chosen(results: Sequence[Result]) -> list[Result]:
     definitions = results[0].metric_definitions
     leading = leading_metrics(results[0].benchmark, [one.metrics for one in results])
     ordered = [name for name, one in definitions.items() if one.better != "neither"]
+    columns: dict[str, list[float]] = {}
     for name in dict.fromkeys((*leading, *ordered)):
         values = [found[name].value for found in over_all if name in found]
         known = [value for value in values if value is not None]
         if len(known) == len(results):
-            lower = definitions[name].better == "lower"
-            highest, lowest = known.index(max(known)), known.index(min(known))
-            named = {"best": lowest if lower else highest, "worst": highest if lower else lowest}
-            return [
-                replace(
-                    results[nth],
-                    model=f"Humans, {word} ({results[nth].model.removeprefix(HUMAN_PREFIX)})",
-                    notes=[_chosen_note(name, known, nth, lowest)],
-                )
-                for word, nth in named.items()
-            ]
-    return []
+            columns[name] = known
+    if not columns:
+        return []
+    # A tie on the first metric is broken by those that follow.
+    is_lower = [definitions[name].better == "lower" for name in columns]
+    scores = list(zip(*columns.values(), strict=True))
+    ranks = [tuple(-x if low else x for x, low in zip(of, is_lower, strict=True)) for of in scores]
+    metric = next(iter(columns))
+    return [
+        replace(
+            results[nth],
+            model=f"Humans, {word} ({results[nth].model.removeprefix(HUMAN_PREFIX)})",
+            notes=[CHOSEN.format(extreme, metric, _tie(scores, nth))],
+        )
+        for word, extreme, nth in (
+            ("best", "lowest" if is_lower[0] else "highest", ranks.index(max(ranks))),
+            ("worst", "highest" if is_lower[0] else "lowest", ranks.index(min(ranks))),
+        )
+    ]
 
 
-def _chosen_note(metric: str, values: Sequence[float], nth: int, lowest: int) -> str:
-    tied = values.count(values[nth])
-    first = f" (the first of {tied} that are equal)" if tied > 1 else ""
-    return CHOSEN.format("lowest" if nth == lowest else "highest", metric, first)
+def _tie(scores: Sequence[tuple[float, ...]], nth: int) -> str:
+    if (equal := scores.count(scores[nth])) > 1:
+        return f" (the first of {equal} that are equal)"
+    tied = sum(of[0] == scores[nth][0] for of in scores)
+    return f" (of {tied} that are equal, by the next metrics)" if tied > 1 else ""
 
 
 def _average(values: Sequence[MetricValue], interval: Interval | str) -> MetricValue:
