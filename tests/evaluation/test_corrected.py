@@ -10,12 +10,18 @@ import pytest
 from msgspec.structs import replace
 from tests.evaluation.conftest import Answers, Describe, OneWord
 
-from sightline.evaluation.corrected import CONTRADICTORY, MIXED_INCLUSION, LabelPlan, plan_labels
+from sightline.evaluation.corrected import (
+    CONTRADICTORY,
+    MIXED_INCLUSION,
+    LabelPlan,
+    labels_needed,
+    plan_labels,
+)
 from sightline.evaluation.judges import HumanJudge, JudgePanel, RulesJudge
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe
 from sightline.evaluation.result import aggregate
 from sightline.metrics.paired import ACC_P
-from sightline.metrics.statistics import ratio_intervals
+from sightline.metrics.statistics import LEAST_CLUSTERS, ratio_intervals
 from sightline.reporting.table import Value
 from sightline.reporting.tables import corrected_tables, summary
 from sightline.types import CorrectedValue, Group, Metric, Result, Verdict
@@ -302,3 +308,9 @@ def test_without_labels_the_plan_is_the_textbook_sample_of_a_finite_population(d
     (of_all,) = planned.strata
     assert of_all.these == pytest.approx(first / (1 + first / 2_000), rel=0.01)
     assert of_all.population == pytest.approx(first, rel=0.01)
+
+
+def test_a_plan_never_has_fewer_clusters_than_an_interval_needs() -> None:
+    needed = labels_needed(np.array([21]), np.array([0]), np.array([0.0]), 0.0, 0.02)
+    assert needed is not None
+    assert needed.tolist() == [LEAST_CLUSTERS]

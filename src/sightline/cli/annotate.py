@@ -273,8 +273,8 @@ def _plan_tables(plans: Sequence[LabelPlan], half_width: float, by: str) -> list
     ]
     if not all(one.half_widths for one in plans):
         notes.append(
-            f"fewer than {LEAST_CLUSTERS} images are labelled: planned as if the judge said nothing, which is"
-            " too many; label some, and plan again"
+            f"fewer than {LEAST_CLUSTERS} images are labelled: planned by the spread of the judge's verdicts,"
+            " undecided ones as wrong: a rough number; label some, and plan again"
         )
     tables = [build_table("Labels for the corrected values", fields, plans, notes)]
     of_strata: list[Field[StratumPlan]] = [

@@ -225,6 +225,8 @@ def labels_needed(
     left = start - np.concatenate([[0.0], np.cumsum(gains[order])])
     freedom = np.maximum(1.0, first.sum() + np.arange(len(left)) - len(sizes))
     reached = two_sided_quantile(freedom) * np.sqrt(fixed + np.maximum(0, left)) <= half_width * (1 + 1e-9)
+    # Fewer clusters have no interval.
+    reached &= first.sum() + np.arange(len(left)) >= min(LEAST_CLUSTERS, int(sizes.sum()))
     if not reached.any():
         return None
     needed: NDArray[np.intp] = first + np.bincount(
