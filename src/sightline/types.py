@@ -255,6 +255,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
         inclusion: The probability with which the cluster of the answers was picked for humans; None if all
             clusters had the same.
         stratum: The part of the data that the cluster was picked from, such as a category; '' if from all.
+        strata: How many strata must have a labelled cluster so that the labels stand for all; 0 for any.
     """
 
     targets: tuple[str, ...]
@@ -273,6 +274,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: tuple[str, ...] = ()
     inclusion: Annotated[float, Meta(gt=0, le=1)] | None = None
     stratum: str = ""
+    strata: int = 0
 
 
 class FirstAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,6 +12,7 @@ from tests.evaluation.conftest import Answers, Describe, OneWord
 
 from sightline.evaluation.corrected import (
     CONTRADICTORY,
+    EMPTY_STRATUM,
     MIXED_INCLUSION,
     LabelPlan,
     labels_needed,
@@ -190,6 +191,20 @@ def test_unclear_probabilities_give_no_value_but_the_reason(describe: Describe) 
     found = corrected(judged(describe, answered(answers), contradictory), "acc")
     assert found.corrected.reason == CONTRADICTORY
     assert (found.corrected.value, found.corrected.n) == (None, 0)
+
+
+@pytest.mark.parametrize(("strata", "reason"), [(("easy",), EMPTY_STRATUM), (("easy", "hard"), None)])
+def test_a_stratum_without_a_label_gives_no_value_but_the_reason(
+    describe: Describe, strata: tuple[str, ...], reason: str | None
+) -> None:
+    verdicts = [
+        replace(label(f"i{image}", n, True, 0.5), stratum=strata[image % len(strata)], strata=2)
+        for image in range(8)
+        for n in (0, 1)
+    ]
+    found = corrected(judged(describe, answered(texts(20)), verdicts), "acc").corrected
+    assert found.reason == reason
+    assert (found.value is None) == (reason is not None)
 
 
 def test_a_report_shows_all_values_with_the_condition_of_the_correction(describe: Describe) -> None:

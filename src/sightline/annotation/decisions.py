@@ -371,13 +371,18 @@ def judgements(state: State, annotators: Sequence[Annotator]) -> Iterator[Judgem
                 yield Judgement(item, name, role, entry)
 
 
-def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]:
-    """Turn judgements into verdicts; training items and tests are left out."""
+def verdicts(
+    state: State, annotators: Sequence[Annotator], only: Collection[str] | None = None
+) -> Iterator[Verdict]:
+    """Turn judgements into verdicts, of all or `only` some annotators, without training items and tests."""
     task = state.project.task
-    samples = _samples(state)
+    numbers = None if only is None else {one.number for one in annotators if one.name in only}
+    samples, strata = _samples(state, numbers)
     for one in _that_count(state, annotators):
         decision = vote(task, one.entry.values)
         if decision is None or task.phase(one.item.phase).kind != "work":
+            continue
+        if only is not None and one.name not in only:
             continue
         yield Verdict(
             targets=one.item.targets,
@@ -391,14 +396,18 @@ def verdicts(state: State, annotators: Sequence[Annotator]) -> Iterator[Verdict]
             labels=_labels(state, one.entry.values),
             inclusion=samples[one.item.cluster][0],
             stratum=samples[one.item.cluster][1],
+            strata=strata,
         )
 
 
-def _samples(state: State) -> dict[str, tuple[float | None, str]]:
-    """Cluster -> the probability with which it was picked and judged, and its stratum.
+def _samples(
+    state: State, numbers: Collection[int] | None
+) -> tuple[dict[str, tuple[float | None, str]], int]:
+    """Cluster -> the probability with which it was picked and judged, and its stratum; then how many strata
+    must have a label so that the labels stand for all, 0 for any.
 
     The strata of a project that is not finished can be judged in part, each in another part: of its clusters,
-    which come in random order, those judged so far are a sample.
+    which come in random order, those judged so far (by the annotators of these `numbers`) are a sample.
     """
     project = state.project
     first: dict[str, Item] = {}
@@ -406,18 +415,24 @@ def _samples(state: State) -> dict[str, tuple[float | None, str]]:
     for number, item in state.items.items():
         if project.task.phase(item.phase).kind == "work":
             first.setdefault(item.cluster, item)
-            whole[item.cluster] = whole.get(item.cluster, True) and state.judged[number] > 0
+            is_judged = state.judged[number] > 0
+            if numbers is not None:
+                of_item = state.of_item(number).items()
+                is_judged = any(by in numbers and entry.action == "judge" for by, entry in of_item)
+            whole[item.cluster] = whole.get(item.cluster, True) and is_judged
     sizes = Counter(item.stratum for item in first.values())
     judged = Counter(item.stratum for cluster, item in first.items() if whole[cluster])
     if len(sizes) < 2 or judged == sizes:
-        is_sample = project.pick != "all"
+        is_sample, strata = project.pick != "all", 0
         parts = dict.fromkeys(sizes, 1.0)
     else:
-        is_sample, parts = True, {name: max(judged[name], 1) / size for name, size in sizes.items()}
-    return {
+        is_sample, strata = True, len(sizes)
+        parts = {name: max(judged[name], 1) / size for name, size in sizes.items()}
+    found = {
         cluster: (item.probability * parts[item.stratum] if is_sample else None, item.stratum)
         for cluster, item in first.items()
     }
+    return found, strata
 
 
 def _that_count(state: State, annotators: Sequence[Annotator]) -> Iterator[Judgement]:

@@ -216,14 +216,14 @@ def project_verdicts(store: Store, word: str) -> list[Verdict] | None:
         )
     state = State(row.project, annotations.items(row.number)).advance(annotations.entries(row.number))
     annotators = annotations.annotators(row.number)
-    found = list(verdicts(state, annotators))
+    named = None
     if label:
         key, _, value = label.partition("=")
         values = sorted({f"{key}={one.labels[key]}" for one in annotators if key in one.labels})
         if label not in values:
             raise unknown_name("label of annotators", label, values)
         named = {one.name for one in annotators if one.labels.get(key) == value}
-        found = [verdict for verdict in found if verdict.judge in named]
+    found = list(verdicts(state, annotators, named))
     if not found:
         raise UserError(
             f"the annotation project '{row.project.name}' has no verdict yet",

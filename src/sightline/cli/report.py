@@ -179,8 +179,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _own_tables(options: argparse.Namespace, kind: str) -> list[ReportTable]:
-    from sightline.evaluation.corrections import read_revision, revised_tables
     from sightline.evaluation.reports import group_tables, without_image_tables
+    from sightline.evaluation.revisions import read_revision, revised_tables
 
     if kind in ("corrections", "exclude"):
         revision = read_revision(options.corrections, options.exclude)

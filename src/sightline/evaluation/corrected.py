@@ -38,6 +38,7 @@ from sightline.types import CorrectedValue, Group, Metric, MetricValue, Outcome,
 
 NOT_LABELLED = "humans labelled no whole cluster"
 MIXED_INCLUSION = "some verdicts of humans state the probability of their cluster, and others do not"
+EMPTY_STRATUM = "some strata of the project have no wholly labelled cluster: the labels do not stand for them"
 CONTRADICTORY = "verdicts of humans on one cluster state different probabilities"
 
 _COLUMNS = 4
@@ -286,6 +287,8 @@ class _Sample:
         # For each cluster and metric: how many cases the judge read, and how many of them humans left open.
         self._cases, self._open = array("q"), array("q")
         self._inclusion: list[defaultdict[str, set[float | None]]] = []
+        self._of_strata = 0
+        self._stratum_of: dict[int, str] = {}
 
     def add(self, judged: Group, labelled: JudgedGroup, equal: Collection[frozenset[str]]) -> None:
         """Add a group as a judge and as humans judged it; `equal`: the targets of cases without a judge."""
@@ -301,6 +304,8 @@ class _Sample:
             if one.kind == "human":
                 self._inclusion[cluster][one.question].add(one.inclusion)
                 self._strata[cluster] = self._strata[cluster] if self._stratum else one.stratum
+                self._of_strata = max(self._of_strata, one.strata)
+                self._stratum_of[cluster] = one.stratum
         for column, metric in enumerate(self.metrics):
             cell = cluster * width + column
             cases, left = _cases(metric, judged, labelled.group, equal)
@@ -340,6 +345,11 @@ class _Sample:
         known = [one for one in stated if one is not None]
         if known and len(known) < len(stated):
             return MIXED_INCLUSION
+        if (
+            len({self._stratum_of.get(number) for number in np.flatnonzero(labelled).tolist()})
+            < self._of_strata
+        ):
+            return EMPTY_STRATUM
         probabilities = np.ones(len(cases))
         probabilities[labelled] = known or labelled.sum() / max(1, int((cases > 0).sum()))
         return probabilities

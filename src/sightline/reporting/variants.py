@@ -116,6 +116,7 @@ def repeats_table(title: str, groups: Iterable[Group]) -> ReportTable:
 
 
 _PASSES = (
+    "undecided verdicts and missing answers are not right; a request with fewer than k answers has no value",
     "pass^k: k of the n repeats are all right, C(c, k) / C(n, k) with c right ones (Yao et al. 2024)",
     "pass@k: one of k is right, 1 - C(n - c, k) / C(n, k) (Chen et al. 2021)",
 )

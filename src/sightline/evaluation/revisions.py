@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
@@ -28,14 +28,14 @@ from sightline.scoring.letters import right_positions
 from sightline.types import Group, MetricValue, Outcome
 
 
-class Correction(Struct, frozen=True, forbid_unknown_fields=True):
+class RevisedReference(Struct, frozen=True, forbid_unknown_fields=True):
     """A line of --corrections: the right answers of a sample, or of one of its variants.
 
     `value` has the form of `references` in answers.jsonl.
     """
 
     id: str
-    value: tuple[str, ...]
+    value: Annotated[tuple[str, ...], Meta(min_length=1)]
     reason: str
     source: str
     field: Literal["references"] = "references"
@@ -53,14 +53,14 @@ class Exclusion(Struct, frozen=True, forbid_unknown_fields=True):
 class Revision(NamedTuple):
     """Corrections and exclusions, and the digest of each file that was given."""
 
-    corrections: Sequence[Correction]
+    corrections: Sequence[RevisedReference]
     excluded: Sequence[Exclusion]
     files: Sequence[str]
 
 
 def read_revision(corrections: Path | None, exclude: Path | None) -> Revision:
     return Revision(
-        [] if corrections is None else list(read_lines(corrections, Correction)),
+        [] if corrections is None else list(read_lines(corrections, RevisedReference)),
         [] if exclude is None else list(read_lines(exclude, Exclusion)),
         [
             f"{file.name}: sha256 {file_digest(file)[:16]}"
@@ -92,11 +92,15 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
     if unknown := (corrected | excluded) - known:
         name = min(unknown)
         raise UserError(f"no sample '{name}' in {run.name}{did_you_mean(name, known)}", field="id")
-    metrics = [metric for metric in benchmark.metrics(result.options) if metric.needs is None]
-    wanted = names or leading_metrics(result.benchmark, [result.metrics])
+    # Similarities to the references, and answers of other settings, are not computed again.
+    metrics = [
+        one for one in benchmark.metrics(result.options) if one.needs is None and one.judged == "correct"
+    ]
+    leading = leading_metrics(result.benchmark, [result.metrics])
+    wanted = names or [one.name for one in metrics if one.name in leading]
     if missing := set(wanted) - {metric.name for metric in metrics}:
         raise unknown_name("metric", min(missing), (metric.name for metric in metrics))
-    revised = list(_corrected(benchmark, run, revision.corrections))
+    revised = list(_revised(benchmark, run, revision.corrections))
     before = {one.metric: one for one in tally(groups, metrics) if one.subset == "all"}
     kept = (group for group in revised if group.id not in excluded)
     after = {one.metric: one for one in tally(kept, metrics) if one.subset == "all"}
@@ -122,22 +126,34 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
     return build_table(f"{result.benchmark}:{result.setting}, {run.name}", _FIELDS, rows, notes)
 
 
-def _corrected(benchmark: Benchmark, run: JudgedRun, corrections: Iterable[Correction]) -> Iterable[Group]:
+def _revised(
+    benchmark: Benchmark, run: JudgedRun, corrections: Iterable[RevisedReference]
+) -> Iterable[Group]:
     """The groups of a run, with new references and the verdicts that the rules give under them."""
-    by_sample: dict[str, dict[str, Correction]] = {}
+    by_sample: dict[str, dict[str, RevisedReference]] = {}
     for one in corrections:
-        by_sample.setdefault(one.id, {})[one.variant] = one
+        of_sample = by_sample.setdefault(one.id, {})
+        if one.variant in of_sample:
+            raise UserError("has two corrections", record=" ".join((one.id, one.variant)), expected="one")
+        of_sample[one.variant] = one
     judge = RulesJudge(benchmark, run.result.options)
     for group in run.sent.values():
         found = by_sample.get(group.id, {})
         variants = {outcome.variant for outcome in group}
         if unknown := found.keys() - variants - {""}:
             raise unknown_name(f"variant of {group.id}", min(unknown), variants)
+        if "" in found and len({outcome.references for outcome in group}) > 1:
+            raise UserError(
+                "its variants have different references",
+                record=group.id,
+                field="variant",
+                expected=f"a line for each of {', '.join(sorted(variants))}",
+            )
         yield _judged_again(benchmark, judge, group, found) if found else group
 
 
 def _judged_again(
-    benchmark: Benchmark, judge: RulesJudge, group: Group, found: dict[str, Correction]
+    benchmark: Benchmark, judge: RulesJudge, group: Group, found: dict[str, RevisedReference]
 ) -> Group:
     outcomes: list[Outcome] = []
     for outcome in group:

@@ -82,6 +82,7 @@ def test_an_excluded_sample_does_not_count(run: str, capsys: pytest.CaptureFixtu
         ({"id": "g1", "value": ["bus"], "reason": "?"}, "missing required field `source`"),
         (correction("g1", "bus", field="question"), "field"),
         (correction("g4", "plane"), "none of the options"),
+        (correction("g1"), "length >= 1"),
     ],
 )
 def test_a_line_that_fits_nothing_is_refused(
@@ -89,3 +90,9 @@ def test_a_line_that_fits_nothing_is_refused(
 ) -> None:
     assert main(["report", run, "--corrections", write("c.jsonl", line)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_two_corrections_of_one_answer_are_refused(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write("c.jsonl", correction("g1", "bus"), correction("g1", "car"))
+    assert main(["report", run, "--corrections", file]) == 2
+    assert "two corrections" in capsys.readouterr().err
