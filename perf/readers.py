@@ -4,7 +4,7 @@
 
 TOOL is inspect_ai, lmms_eval or lighteval, PYTHON the interpreter of an environment that has it
 (docs/reading-answers.md has the recipes). Without FILEs, the multiple-choice lines of
-six sets of tests/labelled are read. A reading is wrong if it is not the label, or if the reply chooses
+seven sets of tests/labelled are read. A reading is wrong if it is not the label, or if the reply chooses
 nothing; missed is a reply that chooses an option, of which no option is read. --readings keeps what the tools
 read as JSON lines: a later call takes from there what no --peer reads again.
 """
@@ -30,7 +30,8 @@ from sightline.scoring.reasoning import cut_reasoning
 HERE = Path(__file__).resolve().parent
 LABELLED = HERE.parent / "tests/labelled"
 FILES = [
-    LABELLED / f"choices_{name}.jsonl" for name in ("first", "second", "third", "fourth", "seventh", "eighth")
+    LABELLED / f"choices_{name}.jsonl"
+    for name in ("first", "second", "third", "fourth", "seventh", "eighth", "ninth")
 ]
 TOOLS = ("inspect_ai", "lmms_eval", "lighteval")
 

@@ -88,6 +88,7 @@ def lighteval_readers() -> dict[str, Reader]:
         "ko": Language.ENGLISH,
         "ar": Language.ARABIC,
         "pt": Language.PORTUGUESE,
+        "eu": Language.BASQUE,
     }
 
     def reader(*, anywhere: bool) -> Reader:

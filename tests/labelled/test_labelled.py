@@ -84,6 +84,7 @@ def test_refusals_and_lines_agree_with_the_labels() -> None:
         ("choices_sixth.jsonl", 1, 41),
         ("choices_seventh.jsonl", 0, 125),
         ("choices_eighth.jsonl", 2, 12),
+        ("choices_ninth.jsonl", 5, 28),
     ],
 )
 def test_the_reader_of_options_agrees_with_the_labels(file: str, wrong_today: int, missed_today: int) -> None:
