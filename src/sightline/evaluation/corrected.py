@@ -207,7 +207,7 @@ def labels_needed(
     """How many clusters of each stratum to label for an interval of this half-width, or narrower.
 
     The next label always goes where it lowers the variance most, which is the exact optimal allocation
-    (Wright 2012). Each stratum has at least two.
+    (Wright 2012). Each stratum has at least two, and all together LEAST_CLUSTERS.
 
     Args:
         sizes: The number of clusters of each stratum.
