@@ -34,6 +34,7 @@ NAMES = {
     "annotation/iibench_records.py": "what its kind of records does before it is written",
     "annotation/task.py": "the kinds of records that a declaration may name",
     "cli/quickstart.py": "runs the benchmarks on synthetic data",
+    "data/pull.py": "the label files of MM-R3's authors, from which no samples are read",
     "interop/inspect_tasks.py": "inspect_ai finds a task for each benchmark by its function's name",
 }
 """Modules that may hold a paper's name as a string, and why."""
