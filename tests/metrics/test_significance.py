@@ -212,7 +212,7 @@ def test_the_detectable_difference_has_80_percent_power_by_statsmodels(n: int) -
     assert detectable_difference(differences, np.arange(n)) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(("n", "changed"), [(353, 0.2), (1399, 0.35)])
+@pytest.mark.parametrize(("n", "changed"), [(125, 0.2), (353, 0.2), (1399, 0.35)])
 def test_the_difference_expected_to_be_detected_is_in_80_percent_of_simulated_comparisons(
     n: int, changed: float
 ) -> None:
@@ -221,7 +221,7 @@ def test_the_difference_expected_to_be_detected_is_in_80_percent_of_simulated_co
     won, lost, _ = np.random.default_rng(5).multinomial(n, chances, 40_000).T
     variance = (won + lost - (won - lost) ** 2 / n) / (n - 1) / n
     detected = np.abs(won - lost) / n > stats.norm.ppf(0.975) * np.sqrt(variance)
-    assert detected.mean() == pytest.approx(0.8, abs=0.012)
+    assert detected.mean() == pytest.approx(0.8, abs=0.02)
 
 
 def test_shared_images_raise_the_detectable_difference() -> None:

@@ -40,7 +40,7 @@ from sightline.models.batches import BatchEndpoint
 from sightline.replicas.fleet import ReplicaPool
 from sightline.store.answers import KeyedRequest, is_settled, state_of
 from sightline.store.store import Store, existing_or_empty_store
-from sightline.types import RELIABLE_CLUSTERS, Answer, Failure, Usage
+from sightline.types import Answer, Failure, Usage
 
 KeySet = set[int]
 """Request keys by their first 64 bits, which take a third of the memory of the keys."""
@@ -243,6 +243,7 @@ JUDGED_TOGETHER = 64
 """Judge requests that are looked up together."""
 
 
+FEWEST_CHANGED = 25
 CHANGED = 0.2
 """The share of groups that is taken to change between two models, where power is told before a run."""
 
@@ -513,7 +514,8 @@ def _notes(
 
 
 def _power_notes(groups: int) -> list[str]:
-    if groups < RELIABLE_CLUSTERS:
+    # The normal distribution needs some changed groups.
+    if groups * CHANGED < FEWEST_CHANGED:
         return []
     seen = 100 * expected_detectable(groups, CHANGED)
     return [
