@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import add_printing, add_project, add_store, opened_project, pairs, state_of
-from sightline.cli.printing import print_json, print_tables
+from sightline.cli.printing import is_confirmed, print_json, print_tables
 from sightline.errors import UserError, unknown_name
 from sightline.text import counted, print_line, print_note, print_url
 
@@ -675,22 +674,15 @@ def execute_delete(options: argparse.Namespace) -> int:
         judgements = overview(state_of(store, row), annotators, time.time(), growth=0).judgements
         made = f"{counted(judgements, 'judgement')} of {counted(len(annotators), 'annotator')}"
         goes = f"{row.project.name}: items, links, log and {made}"
-        if not options.yes and not _is_confirmed(goes, options.store, row):
+        name, place = row.project.name, "" if options.store == "sightline.db" else f" --store {options.store}"
+        export = f"sightline annotate export {name} --out {name}{place}"
+        lines = (f"to delete: {goes}", f"to keep them, export first: {export}")
+        if not options.yes and not is_confirmed("annotate delete", lines):
             print_note("nothing is deleted")
             return 0
         store.drop(row.number)
     print_line(f"deleted: {goes}; verdicts in runs stay")
     return 0
-
-
-def _is_confirmed(goes: str, store: str, row: ProjectRow) -> bool:
-    if not sys.stdin.isatty():
-        raise UserError("annotate delete asks before it deletes, and there is no terminal", expected="--yes")
-    print_line(f"to delete: {goes}")
-    store_option = "" if store == "sightline.db" else f" --store {store}"
-    name = row.project.name
-    print_line(f"to keep them, export first: sightline annotate export {name} --out {name}{store_option}")
-    return input("delete? [y/N] ").strip().casefold() in ("y", "yes")
 
 
 # -- `sightline annotate tasks`: list the tasks that humans can do

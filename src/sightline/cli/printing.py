@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from sightline.errors import EnvironmentFailedError
+from sightline.errors import EnvironmentFailedError, UserError
 from sightline.text import counted, discard, for_json, print_document, print_line, print_note
 from sightline.types import Result
 
@@ -257,6 +257,15 @@ def _files(judge: RequestsEstimate) -> str:
 
 def _cost(cost: float | None) -> str:
     return "unknown" if cost is None else f"{cost:.2f}"
+
+
+def is_confirmed(command: str, lines: Iterable[str]) -> bool:
+    """Print what a command deletes and what stays, and ask; without a terminal, it needs --yes."""
+    if not sys.stdin.isatty():
+        raise UserError(f"{command} asks before it deletes, and there is no terminal", expected="--yes")
+    for line in lines:
+        print_line(line)
+    return input("delete? [y/N] ").strip().casefold() in ("y", "yes")
 
 
 # -- Standard streams that are closed, closed early as by `head`, cannot be written, or lack characters

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.cli.options import ArgumentGroup, add_printing, add_run, add_store, opened_run
-from sightline.cli.printing import print_json, print_tables
+from sightline.cli.printing import is_confirmed, print_json, print_tables
 from sightline.errors import UserError
 from sightline.text import print_line, print_note
 
@@ -316,7 +315,8 @@ def execute_delete(options: argparse.Namespace) -> int:
                 file=store.name,
                 expected="a run that ended; stop that process first",
             )
-        if not options.yes and not _is_confirmed([there[number] for number in sorted(numbers)]):
+        lines = [*(_line(there[number]) for number in sorted(numbers)), GOES, STAYS]
+        if not options.yes and not is_confirmed("runs delete", lines):
             print_note("nothing is deleted")
             return 0
         for number in sorted(numbers):
@@ -327,16 +327,9 @@ def execute_delete(options: argparse.Namespace) -> int:
     return 0
 
 
-def _is_confirmed(runs: Sequence[RunLine]) -> bool:
-    if not sys.stdin.isatty():
-        raise UserError("runs delete asks before it deletes, and there is no terminal", expected="--yes")
-    for run in runs:
-        name = f" ({run.name})" if run.name else ""
-        facts = filter(None, (run.task, run.model, run.started, run.state))
-        print_line(f"run {run.number}{name}: {', '.join(facts)}")
-    print_line(GOES)
-    print_line(STAYS)
-    return input("delete? [y/N] ").strip().casefold() in ("y", "yes")
+def _line(run: RunLine) -> str:
+    name = f" ({run.name})" if run.name else ""
+    return f"run {run.number}{name}: {', '.join(filter(None, (run.task, run.model, run.started, run.state)))}"
 
 
 # -- Runs that a command shows: those of a store, or those of results folders and of files of answers
