@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
+from operator import ne, sub
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -49,11 +50,11 @@ def _alone(group: Group, right: bool) -> Iterator[Term]:
             yield Term(alone and outcome.right == right, 1, {VARIANT: outcome.variant})
 
 
-def _pairs(group: Group, kinds: Sequence[tuple[bool, bool]]) -> Iterator[Term]:
-    """1 for two answers of a group that are right or not as one of `kinds` says, of 1 pair."""
+def _pairs(group: Group, value: Callable[[bool, bool], float]) -> Iterator[Term]:
+    """What two answers of a group, each right or not, amount to, of 1 pair."""
     for first, second in combinations(_scored(group), 2):
-        counts = (first.right, second.right) in kinds
-        yield Term(counts, 1, {PAIR: f"{first.variant}\0{second.variant}"})
+        amount = value(first.right, second.right)
+        yield Term(amount, 1, {PAIR: f"{first.variant}\0{second.variant}"})
 
 
 def _groups(group: Group, holds: Callable[[Sequence[bool]], bool]) -> Iterator[Term]:
@@ -67,12 +68,6 @@ def _other_answer(group: Group) -> Iterator[Term]:
     comparable = len(group) > 1 and not group.pooled and group.complete
     if comparable and len({outcome.references for outcome in group}) == 1:
         yield Term(len(set(normalised_answers(group))) > 1, 1)
-
-
-def _drop(group: Group) -> Iterator[Term]:
-    """The first of two answers minus the second, each 1 if it is right, of 1 pair."""
-    for first, second in combinations(_scored(group), 2):
-        yield Term(first.right - second.right, 1, {PAIR: f"{first.variant}\0{second.variant}"})
 
 
 def _metric(name: str, terms: Callable[[Group], Iterator[Term]], **more: Any) -> Metric:
@@ -96,12 +91,12 @@ OF_VARIANTS = (
 """The metrics of each variant: subsets of the label VARIANT."""
 
 OF_PAIRS = (
-    _metric("both_right", partial(_pairs, kinds=[(True, True)])),
-    _metric("only_first", partial(_pairs, kinds=[(True, False)])),
-    _metric("only_second", partial(_pairs, kinds=[(False, True)])),
-    _metric("both_wrong", partial(_pairs, kinds=[(False, False)])),
-    _metric("differ", partial(_pairs, kinds=[(True, False), (False, True)])),
-    _metric("drop", _drop, unit="points", range=(-100.0, 100.0)),
+    _metric("both_right", partial(_pairs, value=lambda first, second: first and second)),
+    _metric("only_first", partial(_pairs, value=lambda first, second: first and not second)),
+    _metric("only_second", partial(_pairs, value=lambda first, second: second and not first)),
+    _metric("both_wrong", partial(_pairs, value=lambda first, second: not (first or second))),
+    _metric("differ", partial(_pairs, value=ne)),
+    _metric("drop", partial(_pairs, value=sub), unit="points", range=(-100.0, 100.0)),
 )
 """The metrics of two variants: subsets of the label PAIR."""
 
