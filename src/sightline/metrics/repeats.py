@@ -5,12 +5,12 @@ A group of these metrics holds all draws of one probe: `n` answers that are scor
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import comb
 
 from sightline.metrics.consistency import normalised_answers
+from sightline.metrics.variants import most_frequent, plain_metric
 from sightline.types import Group, Metric, Outcome, Term
 
 FEWEST = 2
@@ -34,18 +34,18 @@ def repeat_metrics(most: int) -> Sequence[Metric]:
     """The metrics of requests with up to `most` answers: k of pass^k and pass@k is 2, 4, 8, ..., `most`."""
     counts = sorted({*(2**power for power in range(1, most.bit_length())), most})
     return (
-        _metric("expected accuracy", _right, "right answers, each repeat by itself"),
-        _metric("consensus accuracy", _consensus, "requests whose most frequent answer is right"),
-        _metric("consistency rate", _same, "requests whose repeats all give one answer"),
-        _metric("internal variance", _variance, "c (n - c) / (n (n - 1)): 50 where one of two is right"),
-        *(_metric(f"pass^{k}", partial(_every, k)) for k in counts),
-        *(_metric(f"pass@{k}", partial(_any, k)) for k in counts),
-    )
-
-
-def _metric(name: str, terms: Callable[[Group], Iterator[Term]], meaning: str = "") -> Metric:
-    return Metric(
-        name=name, terms=terms, meaning=meaning, better="neither", source="beyond the papers", judged=None
+        plain_metric("expected accuracy", _right, meaning="right answers, each repeat by itself"),
+        plain_metric(
+            "consensus accuracy", _consensus, meaning="requests whose most frequent answer is right"
+        ),
+        plain_metric("consistency rate", _same, meaning="requests whose repeats all give one answer"),
+        plain_metric(
+            "internal variance",
+            partial(_chance, lambda n, c: c * (n - c) / (n * (n - 1)), FEWEST),
+            meaning="c (n - c) / (n (n - 1)): 50 where one of two is right",
+        ),
+        *(plain_metric(f"pass^{k}", partial(_chance, partial(_every, k), k)) for k in counts),
+        *(plain_metric(f"pass@{k}", partial(_chance, partial(_any, k), k)) for k in counts),
     )
 
 
@@ -63,15 +63,8 @@ def _right(group: Group) -> Iterator[Term]:
 
 
 def _consensus(group: Group) -> Iterator[Term]:
-    """Of equally frequent answers the first counts, a missing one never."""
     if _counts(group)[0]:
-        answered = [
-            (text, outcome.right)
-            for text, outcome in zip(normalised_answers(group), group, strict=True)
-            if outcome.answered
-        ]
-        commonest = [text for text, _ in Counter(text for text, _ in answered).most_common(1)]
-        yield Term(any(right for text, right in answered if text in commonest), 1)
+        yield Term(any(outcome.right for outcome in most_frequent(group)), 1)
 
 
 def _same(group: Group) -> Iterator[Term]:
@@ -79,19 +72,16 @@ def _same(group: Group) -> Iterator[Term]:
         yield Term(len(set(normalised_answers(group))) == 1, 1)
 
 
-def _variance(group: Group) -> Iterator[Term]:
+def _chance(of_counts: Callable[[int, int], float], least: int, group: Group) -> Iterator[Term]:
+    """What n and c of a request with at least `least` answers amount to, of 1 request."""
     n, c = _counts(group)
-    if n:
-        yield Term(c * (n - c) / (n * (n - 1)), 1)
+    if n >= least:
+        yield Term(of_counts(n, c), 1)
 
 
-def _every(k: int, group: Group) -> Iterator[Term]:
-    n, c = _counts(group)
-    if n >= k:
-        yield Term(comb(c, k) / comb(n, k), 1)
+def _every(k: int, n: int, c: int) -> float:
+    return comb(c, k) / comb(n, k)
 
 
-def _any(k: int, group: Group) -> Iterator[Term]:
-    n, c = _counts(group)
-    if n >= k:
-        yield Term(1 - comb(n - c, k) / comb(n, k), 1)
+def _any(k: int, n: int, c: int) -> float:
+    return 1 - comb(n - c, k) / comb(n, k)

@@ -70,33 +70,34 @@ def _other_answer(group: Group) -> Iterator[Term]:
         yield Term(len(set(normalised_answers(group))) > 1, 1)
 
 
-def _metric(name: str, terms: Callable[[Group], Iterator[Term]], **more: Any) -> Metric:
+def plain_metric(name: str, terms: Callable[[Group], Iterator[Term]], **more: Any) -> Metric:
+    """A metric of tables that say themselves what their values mean."""
     fixed = {"meaning": "", "better": "neither", "source": "beyond the paper", "judged": None, **more}
     return Metric(name=name, terms=terms, **fixed)
 
 
 OF_GROUPS = (
-    _metric("all right", partial(_groups, holds=all)),
-    _metric("some right", partial(_groups, holds=lambda right: any(right) and not all(right))),
-    _metric("none right", partial(_groups, holds=lambda right: not any(right))),
-    _metric("answers differ", _other_answer),
+    plain_metric("all right", partial(_groups, holds=all)),
+    plain_metric("some right", partial(_groups, holds=lambda right: any(right) and not all(right))),
+    plain_metric("none right", partial(_groups, holds=lambda right: not any(right))),
+    plain_metric("answers differ", _other_answer),
 )
 """The metrics of whole groups: the worst case, groups that flip, and groups with more than one answer."""
 
 OF_VARIANTS = (
-    _metric("right", _right),
-    _metric("alone_wrong", partial(_alone, right=False)),
-    _metric("alone_right", partial(_alone, right=True)),
+    plain_metric("right", _right),
+    plain_metric("alone_wrong", partial(_alone, right=False)),
+    plain_metric("alone_right", partial(_alone, right=True)),
 )
 """The metrics of each variant: subsets of the label VARIANT."""
 
 OF_PAIRS = (
-    _metric("both_right", partial(_pairs, value=lambda first, second: first and second)),
-    _metric("only_first", partial(_pairs, value=lambda first, second: first and not second)),
-    _metric("only_second", partial(_pairs, value=lambda first, second: second and not first)),
-    _metric("both_wrong", partial(_pairs, value=lambda first, second: not (first or second))),
-    _metric("differ", partial(_pairs, value=ne)),
-    _metric("drop", partial(_pairs, value=sub), unit="points", range=(-100.0, 100.0)),
+    plain_metric("both_right", partial(_pairs, value=lambda first, second: first and second)),
+    plain_metric("only_first", partial(_pairs, value=lambda first, second: first and not second)),
+    plain_metric("only_second", partial(_pairs, value=lambda first, second: second and not first)),
+    plain_metric("both_wrong", partial(_pairs, value=lambda first, second: not (first or second))),
+    plain_metric("differ", partial(_pairs, value=ne)),
+    plain_metric("drop", partial(_pairs, value=sub), unit="points", range=(-100.0, 100.0)),
 )
 """The metrics of two variants: subsets of the label PAIR."""
 
@@ -137,16 +138,22 @@ def frequent_answers(groups: Iterable[Group], most: int, label: str | None = Non
     ]
 
 
+def most_frequent(group: Group) -> Sequence[Outcome]:
+    """The outcomes with the most frequent answer, of equally frequent ones the first; [] without any."""
+    answered = [(o, text) for o, text in zip(group, normalised_answers(group), strict=True) if o.answered]
+    votes = Counter(text for _, text in answered).most_common(1)
+    return [outcome for outcome, text in answered if text == votes[0][0]]
+
+
 def majority_vote(group: Group) -> Group:
     """The group whose answers are all its most frequent one, of equally frequent ones the first.
 
     It needs no training. A group of one answer, or whose answers have different references, stays as it is.
     """
-    answered = [(o, text) for o, text in zip(group, normalised_answers(group), strict=True) if o.answered]
-    if len(answered) < 2 or len({outcome.references for outcome in group}) > 1:
+    one_key = len({outcome.references for outcome in group}) == 1
+    if not one_key or sum(outcome.answered for outcome in group) < 2:
         return group
-    text = Counter(text for _, text in answered).most_common(1)[0][0]
-    voted = next(outcome for outcome, said in answered if said == text)
+    voted = most_frequent(group)[0]
     taken = {name: getattr(voted, name) for name in _OF_ANSWER}
     outcomes = tuple(replace(outcome, **taken) for outcome in group)
     return replace(group, outcomes=outcomes, judgements=(), partners={})
