@@ -231,20 +231,20 @@ def group_tables(
             run = judged_run(store, name)
             task = f"{run.result.benchmark}:{run.result.setting}"
             title = f"{task}, {run.name}"
+            groups = list(run.sent.values())
             if why:
-                groups = list(run.sent.values())
                 variants = {outcome.variant for group in groups for outcome in group}
                 if clean is not None and clean not in variants:
                     raise unknown_name("variant", clean, variants)
                 tables += variant_tables(title, groups, run.result, clean)
             if repeats:
-                tables.append(repeats_table(title, run.sent.values()))
+                tables.append(repeats_table(title, groups))
             if answers:
-                groups = list(map(by_variant, run.sent.values()))
-                known = {label for group in groups for outcome in group for label in outcome.labels}
+                labelled = list(map(by_variant, groups))
+                known = {label for group in labelled for outcome in group for label in outcome.labels}
                 if by is not None and by not in known:
                     raise unknown_name("label", by, known)
-                counted.setdefault(task, {})[run.name] = frequent_answers(groups, answers, by)
+                counted.setdefault(task, {})[run.name] = frequent_answers(labelled, answers, by)
     for task, of_runs in counted.items():
         title = task if len(of_runs) > 1 else f"{task}, {next(iter(of_runs))}"
         tables.append(answers_table(title, of_runs, by))

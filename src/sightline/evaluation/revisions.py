@@ -5,7 +5,7 @@ The answers stay as they are. Where a reference is corrected, the rules judge th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -100,7 +100,7 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
     wanted = names or [one.name for one in metrics if one.name in leading]
     if missing := set(wanted) - {metric.name for metric in metrics}:
         raise unknown_name("metric", min(missing), (metric.name for metric in metrics))
-    revised = list(_revised(benchmark, run, revision.corrections))
+    revised = list(_revised(benchmark, RulesJudge(benchmark, result.options), groups, revision.corrections))
     before = {one.metric: one for one in tally(groups, metrics) if one.subset == "all"}
     kept = (group for group in revised if group.id not in excluded)
     after = {one.metric: one for one in tally(kept, metrics) if one.subset == "all"}
@@ -127,17 +127,16 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
 
 
 def _revised(
-    benchmark: Benchmark, run: JudgedRun, corrections: Iterable[RevisedReference]
-) -> Iterable[Group]:
+    benchmark: Benchmark, judge: RulesJudge, groups: Iterable[Group], lines: Iterable[RevisedReference]
+) -> Iterator[Group]:
     """The groups of a run, with new references and the verdicts that the rules give under them."""
     by_sample: dict[str, dict[str, RevisedReference]] = {}
-    for one in corrections:
+    for one in lines:
         of_sample = by_sample.setdefault(one.id, {})
         if one.variant in of_sample:
             raise UserError("has two corrections", record=" ".join((one.id, one.variant)), expected="one")
         of_sample[one.variant] = one
-    judge = RulesJudge(benchmark, run.result.options)
-    for group in run.sent.values():
+    for group in groups:
         found = by_sample.get(group.id, {})
         variants = {outcome.variant for outcome in group}
         if unknown := found.keys() - variants - {""}:
