@@ -174,9 +174,10 @@ def _copy_files(release: Release, origin: Path, fresh: Path) -> None:
 
 def _finish(release: Release, fresh: Path, target: Path) -> None:
     verify_release(release, fresh)
-    for path in fresh.glob("*.npy"):
-        _as_json(path)
-    verify_release(release, fresh)
+    if arrays := sorted(fresh.glob("*.npy")):
+        for path in arrays:
+            _as_json(path)
+        verify_release(release, fresh)
     _rename(fresh, target)
 
 
