@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -86,11 +87,10 @@ def compare_adapter_runs(store: Store, runs: AdapterRuns) -> AdapterComparison:
         reduced[number] = replace(judged[number], groups=groups) if requests else judged[number]
         refused, touched = refused + requests, touched + of_groups
     comparison = compare([(judged[base], reduced[other]) for base, other in runs.runs])
-    bases = dict.fromkeys(base for base, _ in runs.runs)
-    others = {
-        number: [reduced[other].groups for base, other in runs.runs if base == number] for number in bases
-    }
-    voted = compare([(judged[number], _voted(judged[number], with_it)) for number, with_it in others.items()])
+    counted: defaultdict[int, list[Mapping[GroupKey, Group]]] = defaultdict(list)
+    for base, other in runs.runs:
+        counted[base].append(reduced[other].groups)
+    voted = compare([(judged[base], _voted(judged[base], groups)) for base, groups in counted.items()])
     return AdapterComparison(runs, comparison, refused, touched, voted)
 
 
