@@ -342,8 +342,7 @@ def execute_invite(options: argparse.Namespace) -> int:
     expires = time.time() + _seconds(options.expires)
     if options.url and not re.match(r"https?://[^/]", options.url):
         raise UserError("--url is no URL", found=options.url, expected="such as https://annotate.example.org")
-    pairs(options.label, "--label")
-    labels = dict(word.split("=", 1) for word in options.label)
+    labels = pairs(options.label, "--label", str)
     with opened_project(options.project, options.store) as (store, row):
         if options.revoke:
             _revoke(store, row, options.names)

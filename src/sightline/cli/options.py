@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -277,8 +277,8 @@ def model_client_options(options: argparse.Namespace, fresh: str) -> ClientOptio
     )
 
 
-def pairs(words: Iterable[str], option: str) -> dict[str, Any]:
-    """Read KEY=VALUE words; a value is JSON, `on` or `off`, otherwise text.
+def pairs(words: Iterable[str], option: str, read: Callable[[str], Any] | None = None) -> dict[str, Any]:
+    """Read KEY=VALUE words; a value is JSON, `on` or `off`, otherwise text, or what `read` makes of it.
 
     >>> pairs(["temperature=0", "stop=null", "cot=off", "name=a b"], "--gen")
     {'temperature': 0, 'stop': None, 'cot': False, 'name': 'a b'}
@@ -288,7 +288,7 @@ def pairs(words: Iterable[str], option: str) -> dict[str, Any]:
         key, sign, value = word.partition("=")
         if not sign or not key:
             raise UserError(f"{option} {word}: '=' or the key is missing", expected=f"{option} KEY=VALUE")
-        found[key] = read_value(value)
+        found[key] = (read or read_value)(value)
     return found
 
 
