@@ -243,9 +243,11 @@ JUDGED_TOGETHER = 64
 """Judge requests that are looked up together."""
 
 
-FEWEST_CHANGED = 25
 CHANGED = 0.2
 """The share of groups that is taken to change between two models, where power is told before a run."""
+
+FEWEST_CHANGED = 25
+"""The changed groups from which the normal distribution holds, which the power is computed by."""
 
 
 class RunEstimate(RequestsEstimate, frozen=True, kw_only=True):
@@ -514,7 +516,6 @@ def _notes(
 
 
 def _power_notes(groups: int) -> list[str]:
-    # The normal distribution needs some changed groups.
     if groups * CHANGED < FEWEST_CHANGED:
         return []
     seen = 100 * expected_detectable(groups, CHANGED)
