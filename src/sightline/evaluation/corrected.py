@@ -281,14 +281,15 @@ class _Sample:
     def __init__(self, metrics: Sequence[Metric], stratum: Callable[[Group], str] | None = None) -> None:
         self.metrics = metrics
         self._stratum = stratum
+        # For each cluster: the stratum that the verdicts of humans name, and that of `stratum`.
         self._strata: list[str] = []
+        self._named: list[str] = []
         self._numbers: dict[str, int] = {}
         self._terms = array("d")
         # For each cluster and metric: how many cases the judge read, and how many of them humans left open.
         self._cases, self._open = array("q"), array("q")
         self._inclusion: list[defaultdict[str, set[float | None]]] = []
         self._of_strata = 0
-        self._stratum_of: dict[int, str] = {}
 
     def add(self, judged: Group, labelled: JudgedGroup, equal: Collection[frozenset[str]]) -> None:
         """Add a group as a judge and as humans judged it; `equal`: the targets of cases without a judge."""
@@ -296,16 +297,17 @@ class _Sample:
         cluster = self._numbers.setdefault(judged.cluster or judged.id, len(self._numbers))
         if cluster == len(self._inclusion):
             self._inclusion.append(defaultdict(set))
-            self._strata.append(self._stratum(judged) if self._stratum else "")
+            self._strata.append("")
+            if self._stratum:
+                self._named.append(self._stratum(judged))
             self._terms.extend([0.0] * (_COLUMNS * width))
             self._cases.extend([0] * width)
             self._open.extend([0] * width)
         for one in labelled.verdicts:
             if one.kind == "human":
                 self._inclusion[cluster][one.question].add(one.inclusion)
-                self._strata[cluster] = self._strata[cluster] if self._stratum else one.stratum
+                self._strata[cluster] = one.stratum
                 self._of_strata = max(self._of_strata, one.strata)
-                self._stratum_of[cluster] = one.stratum
         for column, metric in enumerate(self.metrics):
             cell = cluster * width + column
             cases, left = _cases(metric, judged, labelled.group, equal)
@@ -328,7 +330,8 @@ class _Sample:
         amounts = np.frombuffer(self._terms).reshape(shape)[:, column]
         question = self.metrics[column].judged or ""
         probabilities = self._probabilities(question, cases, left)
-        return _Clusters(amounts, cases, left, probabilities, np.array(self._strata, dtype=np.str_))
+        strata = np.array(self._named or self._strata, dtype=np.str_)
+        return _Clusters(amounts, cases, left, probabilities, strata)
 
     def _counts(self, column: int) -> tuple[Integers, Integers]:
         shape = len(self._numbers), len(self.metrics)
@@ -345,10 +348,8 @@ class _Sample:
         known = [one for one in stated if one is not None]
         if known and len(known) < len(stated):
             return MIXED_INCLUSION
-        if (
-            len({self._stratum_of.get(number) for number in np.flatnonzero(labelled).tolist()})
-            < self._of_strata
-        ):
+        strata = {self._strata[number] for number in np.flatnonzero(labelled).tolist()}
+        if len(strata) < self._of_strata:
             return EMPTY_STRATUM
         probabilities = np.ones(len(cases))
         probabilities[labelled] = known or labelled.sum() / max(1, int((cases > 0).sum()))
