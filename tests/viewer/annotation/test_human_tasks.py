@@ -464,9 +464,9 @@ def _answer_pair(human: str, seen: Seen) -> Filled:
     return {"Your answer": known[question, context[0]] if context else "I cannot tell."}
 
 
-def _rows_of_people(desk: Desk) -> None:
+def _rows_of_annotators(desk: Desk) -> None:
     assert [_metric(f"humans/{name}", "acc_p") for name in ("Ada", "Bo")] == [100, pytest.approx(200 / 3)]
-    printed = desk.printed["people"]
+    printed = desk.printed["annotators"]
     assert "83.3" in printed
 
 
@@ -674,7 +674,7 @@ JOBS: dict[str, Job] = {
     "meaning": Job(("Una",), _mean, _meant),
     "describe": Job(("Vic",), lambda _, seen: {"Caption": f"All {seen['colours'][0]}."}, _described),
     "suffice": Job(("Wes",), _suffice, _sufficed, after=("describe",)),
-    "people": Job(("Ada", "Bo"), _answer_pair, _rows_of_people),
+    "annotators": Job(("Ada", "Bo"), _answer_pair, _rows_of_annotators),
     "implied": Job(("Ann",), _keep("No implied meaning"), _screened("implied", "no implied meaning")),
     "ask": Job(("Gus",), _author_questions, _asked, after=("implied",)),
     "agree": Job(("Ida", "Jon", "Kim"), _relabel, _agreed, after=("ask",), is_agreed_on=True),
