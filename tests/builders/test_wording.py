@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sightline.builders.wording import (
+    KINDS,
     Wording,
     read_translation,
     reword,
@@ -20,6 +21,7 @@ from sightline.builders.wording import (
     with_typos,
     write_rewordings,
 )
+from sightline.cli.build_questions import WORDINGS
 from sightline.cli.main import main
 from sightline.errors import UserError
 from sightline.formats.groups import GroupLine, read_groups, write_groups
@@ -27,6 +29,10 @@ from sightline.scoring.letters import lettered, right_positions
 
 WORDS = st.lists(st.from_regex(r"[A-Za-zé]{1,9}", fullmatch=True), min_size=1, max_size=12)
 KEPT = st.sampled_from(["12", "B52", "3.5", "{name}", "<image>", '"STOP here"', "https://a.example/photo"])
+
+
+def test_the_command_offers_every_kind() -> None:
+    assert tuple(KINDS) == WORDINGS
 
 
 def asked(prompt: str, *references: str, **known: object) -> GroupLine:
