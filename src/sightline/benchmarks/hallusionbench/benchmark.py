@@ -6,7 +6,7 @@ answers to one question are a question pair (qAcc), those about one figure a fig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -118,18 +118,16 @@ class HallusionBench(base.Benchmark):
         root = folder / "hallusion_bench" if (folder / "hallusion_bench").is_dir() else folder
 
         def set_of(one: HallusionRecord) -> str:
-            return "/".join(
-                (() if options["figures_only"] else (one.category,)) + (one.subcategory, one.set_id)
-            )
+            number = f"{one.subcategory}/{one.set_id}"
+            return number if options["figures_only"] else f"{one.category}/{number}"
 
         asked = [one for one in records if one.filename is not None or not options["figures_only"]]
         for name, members in groupby(sorted(asked, key=set_of), key=set_of):
             of_set = sorted(members, key=lambda one: one.variant)
-            files = dict.fromkeys(one.filename for one in of_set if one.filename is not None)
             yield Sample(
                 id=name,
                 question=of_set[0].question,
-                images=tuple(ImageRef(str(root / file), str(root)) for file in files),
+                images=tuple(ImageRef(str(root / file), str(root)) for file in _files(of_set)),
                 labels={"subcategory": of_set[0].subcategory},
                 cluster=name,
                 record=of_set,
@@ -137,8 +135,7 @@ class HallusionBench(base.Benchmark):
 
     def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
         """Each question of the set; as released, the question alone is the prompt."""
-        files = dict.fromkeys(one.filename for one in sample.record if one.filename is not None)
-        images = dict(zip(files, sample.images, strict=True))
+        images = dict(zip(_files(sample.record), sample.images, strict=True))
         for one in sample.record:
             shown = [images[one.filename]] if one.filename is not None and options["image"] else []
             difficulty = "hard" if one.visual_input == "2" else "easy"
@@ -191,6 +188,11 @@ class HallusionBench(base.Benchmark):
 
     def sample_content(self, sample: Sample) -> Any:
         return [(one.variant, one.question, one.gt_answer) for one in sample.record]
+
+
+def _files(records: Iterable[HallusionRecord]) -> list[str]:
+    """The figures of a set, each once."""
+    return list(dict.fromkeys(one.filename for one in records if one.filename is not None))
 
 
 # -- Judging: right, wrong, or uncertain, which is the verdict miss
