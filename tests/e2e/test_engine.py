@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.results import lasting_lines, lasting_metrics
 
 from sightline.store.store import Store
 
@@ -29,16 +30,11 @@ def _words(mock: Any, data: Path, *more: object) -> list[object]:
     return [*words, "--fingerprint", "off", "--canary", "off", *more]
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def _results(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What a results folder says, without where and how fast the model was asked."""
-    metrics = json.loads((folder / "metrics.json").read_text())
-    answers = _lines(folder / "answers.jsonl")
+    metrics, answers = lasting_metrics(folder), lasting_lines(folder / "answers.jsonl")
     for line in (metrics, *answers):
-        for name in ("model", "model_identity", "key", "files", "latency", "spent"):
+        for name in ("model", "model_identity", "key"):
             line.pop(name, None)
     return answers, metrics
 
@@ -278,7 +274,7 @@ def test_broken_images_fail_their_own_samples_and_the_rest_is_answered(
     assert status == 1
     assert json.loads(out)["errors"] == 12
     assert server.stats()["ok"] == 28
-    said = {line["sample"]: line for line in _lines(data.parent / "out" / "answers.jsonl")}
+    said = {line["sample"]: line for line in lasting_lines(data.parent / "out" / "answers.jsonl")}
     errors = [said[f"test-{2 * number}"] for number in range(6)]
     assert {line["status"] for line in errors} == {"error"}
     for reason in (
