@@ -23,6 +23,9 @@ from sightline.types import ImageFile, ImageRef, MetricValue, Probe, PublishedVa
 
 Record = TypeVar("Record")
 
+UNPACKED = "records.jsonl"
+"""The file of records that `sightline data unpack` writes."""
+
 _MISSING = re.compile(r"missing required field `([^`]+)`")
 
 
@@ -60,16 +63,17 @@ def data_folder(folder: Path | None, benchmark: str, file: str) -> Path:
 
     `folder`: the user's data folder, or None.
     """
+    source = f"unpack FILE --name {benchmark}" if file == UNPACKED else f"pull {benchmark}"
     if folder is None:
         raise UserError(
             f"no data folder for {benchmark}",
-            expected=f"--data DIR or SIGHTLINE_DATA with {file}, or `sightline data pull {benchmark}`",
+            expected=f"--data DIR or SIGHTLINE_DATA with {file}, or `sightline data {source}`",
         )
     for candidate in (folder, folder / benchmark):
         if (candidate / file).is_file():
             return candidate
     if not folder.is_dir():
-        expected = f"a folder with {file}, as `sightline data pull {benchmark}` makes"
+        expected = f"a folder with {file}, as `sightline data {source}` makes"
         raise UserError("this data folder does not exist", file=folder, expected=expected)
     raise UserError(f"{file} is not in this folder", file=folder, expected=f"the layout of {benchmark}")
 

@@ -445,6 +445,40 @@ def execute_groups(options: argparse.Namespace) -> int:
     return 1 if made.left_out else 0
 
 
+# -- `sightline data unpack`: make records and images of Parquet files
+
+UNPACK_EXAMPLE = """examples:
+  sightline data unpack test-*.parquet --name bivlc      into ./data/bivlc
+  sightline data unpack hub.parquet && sightline data groups data/hub/records.jsonl --group id \\
+      --prompt question --image image --to made
+"""
+
+
+def register_unpack(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = UNPACK_EXAMPLE
+    add = parser.add_argument
+    add("tables", nargs="+", metavar="FILE", help="Parquet files, the parts of one data set in their order")
+    add("--name", metavar="NAME", help="name of the new folder (default: that of the first file)")
+    add("--to", default="data", metavar="DIR", help="parent folder of the new folder (default: data)")
+    add("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    parser.set_defaults(execute=execute_unpack)
+
+
+def execute_unpack(options: argparse.Namespace) -> int:
+    from sightline.data.groups_table import unpack_tables
+
+    tables = [Path(name) for name in options.tables]
+    name = options.name or tables[0].name.partition(".")[0]
+    made = unpack_tables(tables, Path(options.to) / name, show_progress=not options.quiet)
+    if options.json:
+        print_json(made)
+    else:
+        with output_errors():
+            print_line(f"{made.file}: {counted(made.records, 'record')}, {counted(made.images, 'image')}")
+    return 0
+
+
 # -- The options that `data check` and `data describe` share
 
 
@@ -484,5 +518,6 @@ SUBCOMMANDS = {
     ),
     "check": (register_check, "verify the records and images of a data folder; compare it with the release"),
     "groups": (register_groups, "make a groups file of a table with images, and list the rows left out"),
+    "unpack": (register_unpack, "make records and an images folder of the Parquet files of a data set"),
     "describe": (register_describe, "count the samples, labels, lengths and verbs of a data folder"),
 }

@@ -1,4 +1,4 @@
-"""Makes a groups file of a table, with the images that its cells name or hold."""
+"""Makes a groups file of a table, or records of tables, with the images that their cells name or hold."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pybase64
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.groups.data import GROUPS
+from sightline.benchmarks.released import UNPACKED
 from sightline.errors import UserError, some_of, unknown_name
 from sightline.formats.files import read_bytes, temporary_folder
 from sightline.formats.groups import GroupLine, check_options, is_below, write_groups
 from sightline.formats.tables import PARQUET, parquet_rows, read_table, table_rows
-from sightline.images import BadImage, inspect_image, read_original
+from sightline.images import BadImage, decode, inspect_image, read_original
 from sightline.progress import progress
 from sightline.scoring.letters import are_shown, lettered
 from sightline.text import cell_text, json_records
@@ -76,13 +79,7 @@ def make_groups(
 
     `images` is the folder to which paths in cells are relative, by default that of the table.
     """
-    if folder.exists():
-        raise UserError("exists already", file=folder, expected="another --to")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot be made: {error.strerror}", file=folder.parent) from None
-    with temporary_folder(folder) as fresh:
+    with _new_folder(folder) as fresh:
         store = _Images(fresh, images or table.parent)
         lines, left_out = _lines(table, columns, store, show_progress)
         if not lines:
@@ -95,7 +92,6 @@ def make_groups(
                 expected="rows with a group and a prompt",
             )
         write_groups(lines, fresh / GROUPS)
-        fresh.rename(folder)
     sizes = Counter(line.group for line in lines)
     return MadeGroups(
         file=str(folder / GROUPS),
@@ -106,6 +102,20 @@ def make_groups(
         single=sum(size == 1 for size in sizes.values()),
         left_out=left_out,
     )
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """The folder under another name, which it has until all is written."""
+    if folder.exists():
+        raise UserError("exists already", file=folder, expected="another folder")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot be made: {error.strerror}", file=folder.parent) from None
+    with temporary_folder(folder) as fresh:
+        yield fresh
+        fresh.rename(folder)
 
 
 def _lines(
@@ -211,6 +221,59 @@ def _listed(cell: Any) -> list[Any]:
     return [] if cell is None or (not isinstance(cell, Mapping | bytes) and not cell_text(cell)) else [cell]
 
 
+# -- Records of tables, for benchmarks that read them
+
+
+class Unpacked(Struct, frozen=True):
+    """What was made: the file of records, how many there are, and how many different images."""
+
+    file: str
+    records: int
+    images: int
+
+
+def unpack_tables(tables: Sequence[Path], folder: Path, *, show_progress: bool = False) -> Unpacked:
+    """Write the rows of tables, the parts of one data set, as records into a new folder, with their images.
+
+    A cell with the bytes of an image becomes its path in the folder, a list of them a list of paths.
+    """
+    number = 0
+    with _new_folder(folder) as fresh, progress("rows", None, "rows", show_progress=show_progress) as advance:
+        with (fresh / UNPACKED).open("wb") as file:
+            for table in tables:
+                store = _Images(fresh, table.parent)
+                for where, row in _read(table):
+                    # A column of the Hub's NaturalBench has had a space after its name.
+                    record = {
+                        name.strip(): _unpacked(cell, row, store, (table, where, name))
+                        for name, cell in row.items()
+                    }
+                    file.write(msgspec.json.encode(record) + b"\n")
+                    number += 1
+                    advance(1)
+        if not number:
+            raise UserError("has no rows", file=tables[0])
+        images = sum(1 for _ in (fresh / IMAGES).glob("*"))
+    return Unpacked(str(folder / UNPACKED), number, images)
+
+
+def _unpacked(cell: Any, row: Row, store: _Images, place: tuple[Path, str, str]) -> Any:
+    if isinstance(cell, list):
+        return [_unpacked(one, row, store, place) for one in cell]
+    is_struct = isinstance(cell, Mapping) and set(cell) == {"bytes", "path"}
+    if not is_struct and not isinstance(cell, bytes):
+        return cell
+    if is_struct and not (cell["bytes"] or cell["path"]):
+        return None
+    try:
+        return store.add(cell, row)
+    except _UnusableRow as error:
+        file, where, column = place
+        raise UserError(
+            str(error), file=file, record=where, field=column, expected="a whole file; get it again"
+        ) from None
+
+
 # -- The images: by path, as bytes, or in base64 as VLMEvalKit's tables hold them
 
 SHORTEST_BASE64 = 65
@@ -242,7 +305,7 @@ class _Images:
             self._folder.mkdir(exist_ok=True)
             written = self._folder / digest
             written.write_bytes(content)
-            kind = _inspected(written, self._folder).format.lower()
+            kind = _inspected(written, self._folder, whole=True).format.lower()
             written.rename(written.with_suffix(f".{kind}"))
             self._names[digest] = f"{IMAGES}/{digest}.{kind}"
         return self._names[digest]
@@ -265,9 +328,13 @@ def _content(cell: Any, text: str, root: Path) -> bytes:
     return read_original(file.path, file.digest)
 
 
-def _inspected(path: Path, root: Path) -> ImageFile:
+def _inspected(path: Path, root: Path, *, whole: bool = False) -> ImageFile:
+    """The facts of an image file; if it is to be `whole`, it is decoded."""
     try:
-        return inspect_image(ImageRef(str(path), str(root)), {})
+        file = inspect_image(ImageRef(str(path), str(root)), {})
+        if whole:
+            decode(file)
+        return file
     except BadImage as error:
         raise _UnusableRow(f"its image: {str(error).removeprefix(f'{path}: ')}") from None
 

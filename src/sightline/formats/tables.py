@@ -63,7 +63,8 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         from pyarrow.parquet import ParquetFile
     number = 0
     try:
-        for batch in ParquetFile(path).iter_batches(batch_size=64):
+        # With pre_buffer, the whole file stays in memory until the last row.
+        for batch in ParquetFile(path, pre_buffer=False).iter_batches(batch_size=16):
             for row in batch.to_pylist():
                 number += 1
                 yield f"row {number}", row
