@@ -198,18 +198,18 @@ def load_config(file: str | None = None) -> Config:
                 expected=_EXPECTED,
             )
         if name not in _NAMED:
-            read[name] = _table(value, RaySettings, path, f"[{name}]")
+            read[name] = read_table(value, RaySettings, path, f"[{name}]")
             continue
         if not isinstance(value, dict):
             raise UserError("is no table", file=path, field=name, expected=_EXPECTED)
         read[name] = {
-            key: _table(entry, _NAMED[name], path, f"[{name}.{_toml_key(key)}]")
+            key: read_table(entry, _NAMED[name], path, f"[{name}.{toml_key(key)}]")
             for key, entry in value.items()
         }
     return Config(**read)
 
 
-def _table(value: Any, kind: type[Struct], file: Path, name: str) -> Any:
+def read_table(value: Any, kind: type[Struct], file: Path, name: str) -> Any:
     """Read a table. Raises UserError with its name, the field, and what is expected there."""
     try:
         return convert(value, kind)
@@ -244,7 +244,7 @@ def _found(value: Any, inner: str) -> Any:
     return value.get(inner) if isinstance(value, dict) else value
 
 
-def _toml_key(key: str) -> str:
+def toml_key(key: str) -> str:
     return key if _BARE_KEY.fullmatch(key) else f'"{key}"'
 
 

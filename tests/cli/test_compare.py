@@ -160,6 +160,47 @@ def test_a_margin_adds_both_verdicts_and_the_rule(runs: Runs, capsys: Capture) -
     assert "acc_p is not shown to be non-inferior" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("rule", "pair", "state", "status"),
+    [
+        ('test = "not-worse"', ("1", "3"), "not met", 5),
+        ('test = "not-worse"', ("1", "2"), "met", 0),
+        ('test = "better"', ("3", "1"), "met", 0),
+        ('test = "better"', ("1", "2"), "not decided", 1),
+        ("margin = 50", ("1", "3"), "met", 0),
+        ("margin = 30", ("1", "3"), "not decided", 1),
+        ("margin = 5", ("1", "3"), "not met", 5),
+        ('margin = 50\ntest = "equivalent"', ("3", "1"), "met", 0),
+        ('margin = 5\ntest = "equivalent"', ("3", "1"), "not met", 5),
+    ],
+)
+def test_a_rule_of_a_policy_decides_about_a_difference(
+    runs: Runs, tmp_path: Path, capsys: Capture, rule: str, pair: tuple[str, str], state: str, status: int
+) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(f"[codis.acc_p]\n{rule}\n")
+    assert runs.compare(*pair, "--policy", str(file), "--json") == status
+    (table, *_) = _tables(capsys)
+    assert [row["state"] for row in table["rows"]] == [state]
+    assert main(["report", "1", "--policy", str(file), *runs.store]) == 2
+    assert "no rule with min or max" in capsys.readouterr().err
+
+
+def test_a_missing_answer_leaves_a_rule_open_that_would_be_met(
+    runs: Runs, tmp_path: Path, capsys: Capture
+) -> None:
+    few, file = tmp_path / "few.jsonl", tmp_path / "policy.toml"
+    few.write_text("\n".join(Path(runs.answers(0)).read_text().splitlines()[:-1]))
+    assert runs.run(str(few), "--out", str(tmp_path / "few")) == 1
+    file.write_text("[codis.acc_p]\nmin = 60\nmargin = 50\n")
+    capsys.readouterr()
+    for command in (["report"], ["compare", str(runs.folder / "wrong-0")]):
+        assert main([*command, str(tmp_path / "few"), "--policy", str(file), "--json"]) == 1
+        table = json.loads(capsys.readouterr().out)[0]
+        (row,) = table["rows"]
+        assert (row["state"], row["why"]) == ("not decided", "1 answer of its groups missing")
+
+
 @pytest.mark.parametrize("margin", ["0", "-1", "nan", "inf", "two"])
 def test_a_margin_is_a_number_above_0(runs: Runs, capsys: Capture, margin: str) -> None:
     assert runs.compare("1", "3", f"--margin={margin}") == 2

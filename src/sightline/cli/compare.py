@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sightline.cli.options import (
     add_options,
     add_plot,
+    add_policy,
     add_printing,
     add_store,
     chart_request,
@@ -36,6 +37,7 @@ EXAMPLE = """examples:
   sightline compare 3 4 --tests                all significance tests, and the smallest detectable difference
   sightline compare 3 4 --margin 2             is run 4 non-inferior, or equivalent, within 2 points?
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
+  sightline compare 3 4 --policy policy.toml   the rules of a file; exit status 5 if one is not met
   sightline compare 3 4 --by category --plot differences.pdf
                                                the differences as a forest plot
   sightline runs list                          list the numbers and names of runs
@@ -84,6 +86,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         " not-non-inferior and not-equivalent; may repeat"
     )
     add("--fail-if", action="append", default=[], metavar="CONDITION", help=loss)
+    add_policy(parser)
     add_options(parser, ["against"])
     add_printing(parser, brief=True)
     add_store(parser)
@@ -92,14 +95,16 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the table; returns the exit status, 5 if a condition of --fail-if holds."""
+    """Print the table; returns the exit status, 5 if a condition of --fail-if holds or a rule is not met."""
     from sightline.cli.printing import print_conditions_met, print_tables
     from sightline.evaluation.folder import is_stored
     from sightline.evaluation.options import not_applicable, parse_difference_conditions
+    from sightline.evaluation.policy import check_differences, policy_status, policy_table, read_policy
     from sightline.evaluation.reports import compare_words
 
     if len(options.other) > 1:
         _refuse_of_two(options)
+    policy = None if options.policy is None else read_policy(options.policy)
     chart = chart_request(options)
     words = dict.fromkeys([*options.base, *(word for other in options.other for word in other)])
     note_shadowed_runs([word for word in words if not is_stored(word, options.store)], options.store)
@@ -118,7 +123,11 @@ def execute(options: argparse.Namespace) -> int:
         for one in compared
     ]
     is_brief = options.format == "table" and not options.all
-    print_tables(_tables(compared, options), options.format, is_brief=is_brief)
+    tables, status = _tables(compared, options), 0
+    if policy is not None:
+        checked = check_differences(policy, [one.comparison for one in compared])
+        tables, status = [policy_table(policy, checked), *tables], policy_status(checked)
+    print_tables(tables, options.format, is_brief=is_brief)
     if chart is not None:
         from sightline.reporting.charts import draw_comparison
 
@@ -136,7 +145,7 @@ def execute(options: argparse.Namespace) -> int:
         )
     ]
     print_conditions_met(met)
-    return 5 if met else 0
+    return 5 if met else status
 
 
 def _refuse_of_two(options: argparse.Namespace) -> None:

@@ -76,11 +76,11 @@ EPILOG = """examples:
 
 exit status:
   0    done
-  1    done, but some probes have no answer, or images are missing or mixed up
+  1    done, but some probes have no answer, images are missing or mixed up, or a rule is not decided
   2    the command or its input is wrong; answers received before are kept
   3    the environment failed, such as a full disk
   4    a budget is reached
-  5    a condition of --fail-if holds
+  5    a condition of --fail-if holds, or a rule of --policy is not met
   130  interrupted
 """
 

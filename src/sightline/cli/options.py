@@ -355,6 +355,16 @@ def note_shadowed_runs(folders: Iterable[str], store: str) -> None:
             )
 
 
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="check the rules of a TOML file (docs/comparing.md); exit status 5 if one is not met, 1 if one"
+        " is not decided",
+    )
+
+
 # -- The options of commands that draw their table: --plot and what belongs to it
 
 

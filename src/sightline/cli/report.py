@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sightline.cli.options import (
     add_options,
     add_plot,
+    add_policy,
     add_printing,
     add_store,
     chart_request,
@@ -46,6 +47,7 @@ EXAMPLE = """examples:
   sightline report 3 --by variant                   all metrics of each variant
   sightline report 3 blind --without-image          what the image adds, of a run and one without images
   sightline report results/a --fail-if 'acc_p<30'   exit status 5 if it holds
+  sightline report results/a --policy policy.toml   the rules of a file; exit status 5 if one is not met
 """
 
 
@@ -83,6 +85,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         help="with --html: another data folder that holds the images; may repeat",
     )
     add_options(parser, ["against", "fail_if"])
+    add_policy(parser)
     parser.add_argument(
         "--metric",
         action="append",
@@ -137,7 +140,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Print the tables; returns the exit status, 5 if a condition of --fail-if holds."""
+    """Print the tables; returns the exit status, 5 if a condition of --fail-if holds or a rule is not met."""
     from sightline.cli.printing import print_conditions_met, print_saved, print_tables
     from sightline.evaluation.folder import is_stored
     from sightline.evaluation.options import check_condition_metrics, parse_conditions
@@ -148,7 +151,10 @@ def execute(options: argparse.Namespace) -> int:
     folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
     _check_html(options, mixed=0 < len(folders) < len(options.runs))
     note_shadowed_runs(map(str, folders), options.store)
-    if kind := _check_own_tables(options):
+    kind = _check_own_tables(options)
+    if kind == "policy":
+        return _print_policy(options)
+    if kind:
         print_tables(_own_tables(options, kind), options.format)
         return 0
     written = partial(_write_html, options) if options.html else None
@@ -176,6 +182,19 @@ def execute(options: argparse.Namespace) -> int:
     met = _describe_met(conditions, results, shown.names)
     print_conditions_met(met)
     return 5 if met else 0
+
+
+def _print_policy(options: argparse.Namespace) -> int:
+    from sightline.cli.printing import print_tables
+    from sightline.evaluation.policy import check_values, policy_status, policy_table, read_policy
+    from sightline.evaluation.reports import report_runs
+    from sightline.reporting.tables import run_names
+
+    policy = read_policy(options.policy)
+    shown = report_runs(options.runs, options.store)
+    checked = check_values(policy, shown.results, run_names(shown.results, shown.names))
+    print_tables([policy_table(policy, checked)], options.format, is_brief=not options.all)
+    return policy_status(checked)
 
 
 def _own_tables(options: argparse.Namespace, kind: str) -> list[ReportTable]:
@@ -213,6 +232,7 @@ OWN_TABLES: Mapping[str, set[str]] = {
     "corrections": {"exclude", "metric"},
     "exclude": {"corrections", "metric"},
     "without_image": {"metric"},
+    "policy": set(),
     "answers": {*_WITHIN, "by"},
     "repeats": _WITHIN,
     "why": _WITHIN,

@@ -1,0 +1,146 @@
+"""Rules of a policy file: met, not met or not decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
+from tests.evaluation.test_compare import OPTIONS, outcome
+from tests.evaluation.test_fail_if import result
+
+from sightline.errors import UserError
+from sightline.evaluation.compare import compare
+from sightline.evaluation.folder import JudgedRun
+from sightline.evaluation.policy import check_differences, check_values, policy_status, read_policy
+from sightline.types import Group, MetricValue
+
+VALUES = [
+    MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "wilson"),
+    MetricValue("acc_p", "category=Attributes", 20.0, 5, 1, reason="no confidence interval"),
+    MetricValue("acc_q", "all", 70.0, 40, 30, 55.5, 82.5, "wilson", value_if_right=75.0),
+]
+
+
+def _policy(folder: Path, text: str) -> Any:
+    file = folder / "policy.toml"
+    file.write_text(text)
+    return read_policy(file)
+
+
+@pytest.mark.parametrize(
+    ("metric", "bounds", "state"),
+    [
+        ("acc_p", "min = 55.5", "met"),
+        ("acc_p", "min = 55.6", "not decided"),
+        ("acc_p", "min = 82.5", "not decided"),
+        ("acc_p", "min = 82.6", "not met"),
+        ("acc_p", "max = 82.5", "met"),
+        ("acc_p", "max = 82.4", "not decided"),
+        ("acc_p", "max = 55.4", "not met"),
+        ("acc_p", "min = 50\nmax = 90", "met"),
+        ("acc_p", "min = 10\nmax = 55", "not met"),
+        ('"acc_p[category=Attributes]"', "min = 1", "not decided"),
+        ("acc_q", "min = 50", "met"),
+        ("acc_q", "max = 85", "met"),
+    ],
+)
+def test_a_value_is_decided_by_its_whole_interval(
+    tmp_path: Path, metric: str, bounds: str, state: str
+) -> None:
+    policy = _policy(tmp_path, f"[codis.{metric}]\n{bounds}\n")
+    (checked,) = check_values(policy, [result(*VALUES)], ["a"])
+    assert checked.state == state
+    assert policy_status([checked]) == {"met": 0, "not decided": 1, "not met": 5}[state]
+    (incomplete,) = check_values(policy, [result(*VALUES, not_sent=1)], ["a"])
+    assert incomplete.state == ("not decided" if state == "met" else state)
+
+
+@pytest.mark.parametrize(("number", "state"), [(90.0, "not decided"), (89.0, "not met")])
+def test_undecided_verdicts_that_could_turn_a_rule_leave_it_open(
+    tmp_path: Path, number: float, state: str
+) -> None:
+    policy = _policy(tmp_path, "[codis.acc_q]\nmin = 89.5\n")
+    value = replace(VALUES[2], value_if_right=number)
+    (checked,) = check_values(policy, [result(value)], ["a"])
+    assert checked.state == state
+
+
+@pytest.mark.parametrize("correction", ["holm", "benjamini-hochberg", "none"])
+def test_tests_of_all_rules_are_corrected_as_by_statsmodels(
+    tmp_path: Path, make_result: Any, correction: str
+) -> None:
+    """One answer a group: each test is an exact binomial test of the groups that changed."""
+    generator = np.random.default_rng(3)
+    styles = {f"s{number}": share for number, share in enumerate((0.5, 0.62, 0.68, 0.72, 0.8, 0.3))}
+    marks = {
+        style: [("01" if up else "10") for up in generator.random(40) < share]
+        for style, share in styles.items()
+    }
+    runs = []
+    for side in (0, 1):
+        groups = {}
+        for style, of_style in marks.items():
+            for number, mark in enumerate(of_style):
+                name = f"{style} {number}"
+                one = replace(outcome(name, "v", mark[side]), labels={"style": style})
+                groups[name, 0, ""] = Group(name, 0, name, (one,))
+        runs.append(JudgedRun(name=f"run {side}", result=make_result(options=OPTIONS), groups=groups))
+    rules = "".join(f'[groups."acc[style={style}]"]\ntest = "better"\n' for style in styles)
+    policy = _policy(tmp_path, f'correction = "{correction}"\n{rules}')
+    checked = check_differences(policy, [compare([(runs[0], runs[1])])])
+    gains = [of_style.count("01") for of_style in marks.values()]
+    exact = [binomtest(gained, 40).pvalue for gained in gains]
+    method = {"holm": "holm", "benjamini-hochberg": "fdr_bh"}.get(correction)
+    expected = multipletests(exact, method=method)[1] if method else exact
+    assert [one.p for one in checked] == pytest.approx(list(expected))
+    states = [
+        "not decided" if p > 0.05 else "met" if gained > 20 else "not met"
+        for p, gained in zip(expected, gains, strict=True)
+    ]
+    assert [one.state for one in checked] == states
+    assert len(set(states)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[codis.acc_x]\nmin = 3\n", "record [codis.acc_x]: unknown metric 'acc_x', did you mean 'acc_"),
+        (
+            '[codis."acc_p[category=X]"]\nmin = 3\n',
+            "unknown subset of acc_p 'category=X', did you mean 'category=Attributes'?; expected one of all,",
+        ),
+        (
+            "[codis.acc_p]\nmni = 3\n",
+            "unknown field 'mni', did you mean 'min'?; expected one of min, max, margin",
+        ),
+        ("[codis.acc_p]\nmin = '3'\n", "record [codis.acc_p], field min: Expected `float | null`, got `str`"),
+        ("[codis.acc_p]\n", "record [codis.acc_p]: demands nothing"),
+        ("[codis.acc_p]\ntest = 'equivalent'\n", 'test = "equivalent" needs margin'),
+        ("[codis.acc_p]\ntest = 'better'\nmargin = 2\n", 'test = "better" has no margin'),
+        ("[codis.acc_p]\ntest = 'best'\n", "Invalid enum value 'best'"),
+        ("[codix.acc_p]\nmin = 3\n", "unknown benchmark or key 'codix', did you mean 'codis'?"),
+        (
+            "[codis]\nmin = 3\n",
+            "record [codis.min]: Expected `object`, got `int`; expected a table with min,",
+        ),
+        (
+            "correction = 'bonferroni'\n",
+            "field correction: is no correction (found 'bonferroni'); expected one of",
+        ),
+        ("correction = 'holm'\n", "has no rule"),
+        ("[iibench.accuracy]\nmin = 3\n", "no rule with min or max is about these runs"),
+        ("[codis.acc_p]\nmargin = 3\n", "no rule with min or max is about these runs"),
+    ],
+)
+def test_a_file_with_an_unknown_name_is_refused_with_the_known_ones(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        check_values(_policy(tmp_path, text), [result(*VALUES)], ["a"])
+    assert message in str(refused.value)
+    assert "policy.toml" in str(refused.value)
