@@ -16,6 +16,7 @@ BENCHMARKS = {
     "iibench": "sightline.benchmarks.iibench.benchmark:IIBench",
     "contextual": "sightline.benchmarks.contextual.benchmark:Contextual",
     "mmr3": "sightline.benchmarks.mmr3.benchmark:MMR3",
+    "ciibench": "sightline.benchmarks.ciibench.benchmark:CIIBench",
     "hallusionbench": "sightline.benchmarks.hallusionbench.benchmark:HallusionBench",
     "groups": "sightline.benchmarks.groups.benchmark:Groups",
 }

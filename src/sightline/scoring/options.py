@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sightline.scoring.chosen import letter_at, read_choice
 from sightline.scoring.non_answers import is_refusal
@@ -33,10 +33,10 @@ def extract_released(response: str, options: Sequence[str]) -> str | None:
     >>> extract_released("BDF", ["x"] * 6) is None
     True
     """
-    return _most_frequent(_released_letters(response, options)[1])
+    return most_frequent(released_letters(response, options)[1])
 
 
-def _released_letters(response: str, options: Sequence[str]) -> tuple[str, list[str]]:
+def released_letters(response: str, options: Sequence[str]) -> tuple[str, list[str]]:
     """The rule of the released script that finds letters in a response, and the letters."""
     if letters := _IN_PARENTHESES.findall(response):
         return "letters in parentheses", letters
@@ -50,8 +50,15 @@ def _released_letters(response: str, options: Sequence[str]) -> tuple[str, list[
     return "text of an option" if letters else "none", letters
 
 
-def read_option(case: Case, extraction: str = "released") -> Reading:
-    """Judge the option that an answer chose; a refusal is a flag in `scores`, never the verdict."""
+def read_option(
+    case: Case,
+    extraction: str = "released",
+    released: Callable[[str, Sequence[str]], tuple[str, list[str]]] = released_letters,
+) -> Reading:
+    """Judge the option that an answer chose; a refusal is a flag in `scores`, never the verdict.
+
+    `released` is the rule of a released script, and the letters that it finds.
+    """
     response = case.texts[0]
     scores = flags({"refused": is_refusal(response)})
     rule: str
@@ -59,8 +66,8 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
         position, rule, words = read_choice(response, case.options, case.probe_question)
         letter = letter_at(position)
     else:
-        letter = extract_released(response, case.options)
-        rule, letters = _released_letters(response, case.options)
+        rule, letters = released(response, case.options)
+        letter = most_frequent(letters)
         words = ", ".join(letters)
     if letter is None:
         return Reading("miss", scores=scores, rule=rule, words=words)
@@ -70,7 +77,7 @@ def read_option(case: Case, extraction: str = "released") -> Reading:
     return Reading(verdict, extracted=letter, scores=scores, rule=rule, words=words)
 
 
-def _most_frequent(letters: Iterable[str]) -> str | None:
+def most_frequent(letters: Iterable[str]) -> str | None:
     counts = Counter(letters)
     if not counts:
         return None

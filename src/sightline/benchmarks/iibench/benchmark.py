@@ -31,11 +31,12 @@ from sightline.benchmarks.iibench.data import (
     read_samples,
 )
 from sightline.benchmarks.iibench.formats import ANSWER_FILES, EXPORT_FORMATS, SPLITS
+from sightline.formats.jsonl import ExportFormat
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.scoring.chosen import chosen_letter
 from sightline.scoring.letters import carry_letter
-from sightline.scoring.options import extract_released, read_option
+from sightline.scoring.options import most_frequent, read_option, released_letters
 from sightline.scoring.scorer import RuleScorer, Scorer
 from sightline.text import fill, load
 from sightline.types import LETTERS, Group, ImageRef, Metric, MetricValue, Outcome, Probe, Sample, Term, user
@@ -103,10 +104,10 @@ class IIBench(Benchmark):
     judged_by = ("rules",)
     presets: Mapping[str, Mapping[str, Any]] = {"released": {"temperature": None, "max_tokens": 1000}}
     release = RELEASE
-    published = Path(__file__).with_name("published.json")
-    released_digests = Path(__file__).with_name("released.json")
+    published: Path | None = Path(__file__).with_name("published.json")
+    released_digests: Path | None = Path(__file__).with_name("released.json")
     answer_files = ANSWER_FILES
-    export_formats = EXPORT_FORMATS
+    export_formats: Mapping[str, ExportFormat] = EXPORT_FORMATS
     leading_metrics = ("accuracy",)
     radar_labels = ("domain",)
     chance_notes: Mapping[str, str] = {"accuracy": "chance: accuracy 16.7 (one of six options)"}
@@ -119,7 +120,7 @@ class IIBench(Benchmark):
         ByLabel("accuracy_by_position", "position"),
         Together("Options chosen", tuple(metric.name for metric in choice.ANSWERED)),
     )
-    error_types = ERRORS
+    error_types: tuple[str, ...] = ERRORS
     settings = by_name(
         _setting("none", "the question only", "Tables 3, 4, 7 and 8"),
         _setting("cot", "chain of thought", "Table 4"),
@@ -153,6 +154,8 @@ class IIBench(Benchmark):
             "released", "how the option letter is extracted", ("released", "strict")
         ),
     }
+    released_letters = staticmethod(released_letters)
+    """The rule of the released script that finds letters in a response, and the letters."""
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
         """The questions of a split; few-shot settings leave their examples out."""
@@ -170,7 +173,7 @@ class IIBench(Benchmark):
             yield Probe(
                 sample=sample.id,
                 variant=options["variant"] if options["orders"] == 1 else f"order_{number}",
-                messages=(user(_prompt(sample, order, options), *(images if options["image"] else ())),),
+                messages=(user(self.prompt(sample, order, options), *(images if options["image"] else ())),),
                 question=sample.question,
                 references=(letter,) if letter else (),
                 options=order,
@@ -178,16 +181,23 @@ class IIBench(Benchmark):
                 choices=_letters(order) if options["answer_by"] == "likelihood" else (),
             )
 
+    def prompt(self, sample: Sample, order: tuple[str, ...], options: Mapping[str, Any]) -> str:
+        """The prompt of a question whose options are shown in this order."""
+        label = sample.labels.get(options["prompt"], ())
+        keywords = label if isinstance(label, str) else ",".join(label)
+        return _recent_prompt(sample.question, order, options["prompt"], sample.record.keywords or keywords)
+
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """The released extraction, or the stricter one."""
         name = options["extraction"]
-        return [RuleScorer(f"iibench/{name}", "correct", partial(read_option, extraction=name))]
+        rule = partial(read_option, extraction=name, released=self.released_letters)
+        return [RuleScorer(f"{self.name}/{name}", "correct", rule)]
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """Whether the released and the strict extraction read the response differently."""
         if outcome.status != "ok":
             return {}
-        released = extract_released(outcome.response, outcome.options)
+        released = most_frequent(self.released_letters(outcome.response, outcome.options)[1])
         strict = chosen_letter(outcome.response, outcome.options, outcome.question)
         return {"extractions_differ": 1.0} if released != strict else {}
 
@@ -265,12 +275,6 @@ EXTRACTIONS_DIFFER = Metric(
     source="beyond the paper",
     judged=None,
 )
-
-
-def _prompt(sample: Sample, order: tuple[str, ...], options: Mapping[str, Any]) -> str:
-    label = sample.labels.get(options["prompt"], ())
-    keywords = label if isinstance(label, str) else ",".join(label)
-    return _recent_prompt(sample.question, order, options["prompt"], sample.record.keywords or keywords)
 
 
 def prompt_text(question: str, order: Sequence[str], name: str = "none", keywords: str = "") -> str:

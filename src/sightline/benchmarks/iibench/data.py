@@ -17,7 +17,7 @@ from sightline.formats.files import read_bytes
 from sightline.formats.other_tools import read_predictions
 from sightline.formats.prediction import Prediction
 from sightline.text import json_records
-from sightline.types import LETTERS, ImageRef, Sample
+from sightline.types import LETTERS, ImageRef, Labels, Sample
 
 
 class ShownQuestion(NamedTuple):
@@ -28,7 +28,12 @@ class ShownQuestion(NamedTuple):
 
 
 def read_samples(
-    folder: Path | None, split: str, predictions: str | None, answers: str | None, left_out: Collection[str]
+    folder: Path | None,
+    split: str,
+    predictions: str | None,
+    answers: str | None,
+    left_out: Collection[str],
+    benchmark: str = "iibench",
 ) -> list[Sample]:
     """Read the questions of a split.
 
@@ -38,7 +43,7 @@ def read_samples(
     collected = _predictions_by_id(predictions)
     if folder is None and collected:
         return _samples_of_predictions(collected.values(), answers)
-    path = records_file(folder, split)
+    path = records_file(folder, split, benchmark)
     folder = path.parent
     records = read_records(path, IIBenchRecord, name="local_path")
     released = [(record, question) for record in records for question in record.questions]
@@ -52,7 +57,7 @@ def read_samples(
             images=(ImageRef(os.path.join(root, record.local_path), root),),
             references=(key[question.id],) if question.id in key else (),
             options=question.options,
-            labels={name: getattr(record.meta_data, name) for name in LABELS},
+            labels=record.meta_data.labels,
             record=ShownQuestion(
                 _as_collected(question, collected).options, _keywords(collected.get(question.id))
             ),
@@ -62,10 +67,10 @@ def read_samples(
     ]
 
 
-def records_file(folder: Path | None, split: str) -> Path:
+def records_file(folder: Path | None, split: str, benchmark: str = "iibench") -> Path:
     """Find the released records of a split."""
     name = f"{split}.json"
-    return data_folder(folder, "iibench", name) / name
+    return data_folder(folder, benchmark, name) / name
 
 
 def read_released(folder: Path, split: str) -> dict[str, Any]:
@@ -79,7 +84,7 @@ def read_released(folder: Path, split: str) -> dict[str, Any]:
             question.question,
             question.options,
             question.answer if split != "test" else None,
-            {name: getattr(record.meta_data, name) for name in LABELS},
+            record.meta_data.labels,
         ]
         for record in read_records(path, IIBenchRecord, name="local_path")
         for question in record.questions
@@ -183,18 +188,29 @@ class IIBenchQuestion(Struct, frozen=True):
     correct_option: str | None = None
 
 
+class Choices(Struct, frozen=True, forbid_unknown_fields=True):
+    """Several values of a label as CII-Bench's files hold them."""
+
+    choices: tuple[str, ...]
+
+
 class ImageMetadata(Struct, frozen=True):
     """The labels of an image, and the explanation of its meaning.
 
-    `image_type` is a list in test and a string in dev; the `explanation` of test-908 is an object.
+    `image_type` is a list in II-Bench's test and a string in dev; the `explanation` of test-908 is an object.
     """
 
     domain: str
     emotion: str
-    image_type: str | tuple[str, ...]
+    image_type: str | tuple[str, ...] | Choices
     difficulty: str
-    rhetoric: str | tuple[str, ...]
+    rhetoric: str | tuple[str, ...] | Choices
     explanation: Any = None
+
+    @property
+    def labels(self) -> Labels:
+        found = {name: getattr(self, name) for name in LABELS}
+        return {name: one.choices if isinstance(one, Choices) else one for name, one in found.items()}
 
 
 class IIBenchRecord(Struct, frozen=True):
