@@ -132,11 +132,15 @@ class Benchmark(ABC):
 
     release: Release | None = None
     """The public data set that `sightline data` fetches and checks."""
+    elsewhere: str = ""
+    """Where its data are, if `sightline data pull` does not fetch them."""
     published: Path | None = None
     """The JSON file with the figures that its paper printed (`benchmarks.released` declares its format)."""
     released_digests: Path | None = None
     """The JSON list of the digests of `released_records`, as the paper released them. Other data get no
     published figures."""
+    corrections: Path | None = None
+    """The file of disputed references that `report --corrections NAME` reads; nothing else does."""
     answer_files: AnswerFiles = AnswerFiles()
     """How files of other tools hold the answers to it."""
     export_formats: Mapping[str, ExportFormat] = {}

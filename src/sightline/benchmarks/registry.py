@@ -18,6 +18,7 @@ BENCHMARKS = {
     "mmr3": "sightline.benchmarks.mmr3.benchmark:MMR3",
     "ciibench": "sightline.benchmarks.ciibench.benchmark:CIIBench",
     "hallusionbench": "sightline.benchmarks.hallusionbench.benchmark:HallusionBench",
+    "mmvp": "sightline.benchmarks.mmvp.benchmark:MMVP",
     "groups": "sightline.benchmarks.groups.benchmark:Groups",
 }
 

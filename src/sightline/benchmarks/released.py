@@ -63,17 +63,19 @@ def data_folder(folder: Path | None, benchmark: str, file: str) -> Path:
 
     `folder`: the user's data folder, or None.
     """
-    source = f"unpack FILE --name {benchmark}" if file == UNPACKED else f"pull {benchmark}"
+    command = f"unpack FILE --name {benchmark}" if file == UNPACKED else f"pull {benchmark}"
+    elsewhere = benchmark_class(benchmark).elsewhere
+    source = f"the files of {elsewhere}" if elsewhere else f"`sightline data {command}`"
     if folder is None:
         raise UserError(
             f"no data folder for {benchmark}",
-            expected=f"--data DIR or SIGHTLINE_DATA with {file}, or `sightline data {source}`",
+            expected=f"--data DIR or SIGHTLINE_DATA with {file}: {source}",
         )
     for candidate in (folder, folder / benchmark):
         if (candidate / file).is_file():
             return candidate
     if not folder.is_dir():
-        expected = f"a folder with {file}, as `sightline data {source}` makes"
+        expected = f"a folder with {file}: {source}"
         raise UserError("this data folder does not exist", file=folder, expected=expected)
     raise UserError(f"{file} is not in this folder", file=folder, expected=f"the layout of {benchmark}")
 

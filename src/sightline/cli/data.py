@@ -72,6 +72,7 @@ def register_pull(parser: argparse.ArgumentParser) -> None:
 
 def execute_pull(options: argparse.Namespace) -> int:
     """Download the data set or the images of the table; returns 1 if an image is missing."""
+    from sightline.benchmarks.registry import benchmark_class
     from sightline.data.pull import EMBEDDER_WEIGHTS, MMR3_LABELS, STYLE_WEIGHTS, releases
 
     others = (MMR3_LABELS, STYLE_WEIGHTS, EMBEDDER_WEIGHTS)
@@ -80,6 +81,8 @@ def execute_pull(options: argparse.Namespace) -> int:
         return _pull_release(known[options.source], options)
     if Path(options.source).is_file():
         return _pull_table(Path(options.source), options)
+    if elsewhere := benchmark_class(options.source).elsewhere:
+        raise UserError(f"the data of {options.source} are not fetched", expected=f"the files of {elsewhere}")
     raise unknown_name("data set or table", options.source, known)
 
 

@@ -110,9 +110,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--corrections",
         type=Path,
-        metavar="FILE",
+        metavar="FILE|BENCHMARK",
         help="print the metrics as released and under corrected references: lines of id, value, reason and"
-        " source, optionally variant",
+        " source, optionally variant; or those that come with a benchmark (mmvp)",
     )
     parser.add_argument(
         "--exclude",

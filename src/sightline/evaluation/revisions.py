@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark as find_benchmark
+from sightline.benchmarks.registry import benchmark_class, is_benchmark
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.evaluation.compare import judged_run
 from sightline.evaluation.folder import JudgedRun
@@ -59,6 +60,9 @@ class Revision(NamedTuple):
 
 
 def read_revision(corrections: Path | None, exclude: Path | None) -> Revision:
+    """Read the files; `corrections` may name a benchmark, whose package holds such a file."""
+    if corrections is not None and not corrections.is_file() and is_benchmark(str(corrections)):
+        corrections = benchmark_class(str(corrections)).corrections or corrections
     return Revision(
         [] if corrections is None else list(read_lines(corrections, RevisedReference)),
         [] if exclude is None else list(read_lines(exclude, Exclusion)),

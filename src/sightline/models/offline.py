@@ -89,8 +89,8 @@ class Replay(OfflineModel):
 # -- Baselines without a model: `baseline/chance` picks one of the offered options at random
 
 _OPTION = re.compile(r"^\(([A-Z])\) ", re.MULTILINE)
-_OTHER_OPTION = re.compile(r"^([A-Z])[.):] |(?<=\s)\(([A-Z])\) ", re.MULTILINE)
-"""Options in other layouts: 'A. red' on its line, or '(A) red (B) blue' on one line."""
+_OTHER_OPTION = re.compile(r"^([A-Z])[.):] |(?<=\s)\(([A-Za-z])\) ", re.MULTILINE)
+"""Options in other layouts: 'A. red' on its line, '(A) red (B) blue' or '(a) red (b) blue' on one line."""
 _QUESTION = re.compile(r"Question:\s*(.+)", re.DOTALL)
 _OR = re.compile(r"\bor\b")
 _OPEN = re.compile(
@@ -138,6 +138,8 @@ def _choices(prompt: str) -> list[str]:
     ['Yes', 'No']
     >>> _choices("Which one? (A) red (B) blue"), _choices("Which one?\nA. red\nB. blue")
     (['(A)', '(B)'], ['(A)', '(B)'])
+    >>> _choices("Which one? (a) red (b) blue")
+    ['(a)', '(b)']
     """
     if letters := _OPTION.findall(prompt) or _other_letters(prompt):
         return [f"({letter})" for letter in dict.fromkeys(letters)]
@@ -155,7 +157,7 @@ def _choices(prompt: str) -> list[str]:
 def _other_letters(prompt: str) -> list[str]:
     """The letters of options in other layouts, if they are at least A and B."""
     letters = ["".join(found) for found in _OTHER_OPTION.findall(prompt)]
-    return letters if letters[:2] == ["A", "B"] else []
+    return letters if letters[:2] in (["A", "B"], ["a", "b"]) else []
 
 
 def _offer(question: str) -> str:

@@ -1,0 +1,224 @@
+"""MMVP: one question about two images that CLIP confuses, with opposite answers (Tong et al. 2024).
+
+Code: tsb0601/MMVP at 763500597e65c3446f09047837ceda76f4e264bf.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sightline.benchmarks import base
+from sightline.benchmarks.released import data_folder
+from sightline.errors import UserError
+from sightline.formats.files import read_bytes
+from sightline.formats.prediction import (
+    AnswerFiles,
+    Layout,
+    Prediction,
+    PredictionFile,
+    identifier,
+    reply,
+)
+from sightline.metrics.choice import MISS
+from sightline.metrics.paired import ACC_P, ACC_Q
+from sightline.scoring.chosen import letter_at, read_choice
+from sightline.scoring.scorer import ModelScorer, Reading, Scorer
+from sightline.text import Records, counted, fill, load
+from sightline.types import Case, ImageRef, Message, Metric, Probe, Sample, Text, VerdictName, user
+
+RECORDS = "Questions.csv"
+SAMPLING = {"temperature": 0.2, "max_tokens": 1024}
+SAMPLING_SOURCE = "released scripts/evaluate_mllm.py"
+VARIANTS = ("first", "second")
+
+
+class MMVPRecord(Struct, frozen=True):
+    """A line of Questions.csv; `number` is that of its image."""
+
+    number: int
+    question: str
+    options: tuple[str, ...]
+    answer: str
+
+
+def _pair_of(number: int) -> tuple[str, str]:
+    """The pair and the variant of a question."""
+    first = number - (number - 1) % 2
+    return f"{first}-{first + 1}", VARIANTS[number - first]
+
+
+def _recognises(record: dict[str, Any]) -> bool:
+    return {"question_id", "response"} <= record.keys()
+
+
+def _read_answers(rows: Records, source: PredictionFile) -> list[Prediction]:
+    found = []
+    for where, record in rows:
+        number = identifier(record["question_id"], "question_id", source.at(where))
+        if not number.isdecimal():
+            raise source.at(where).error(
+                "is no number of an image", field="question_id", found=number, expected="1 to 300"
+            )
+        response = reply(record["response"], "response", source.at(where))
+        found.append(Prediction(*_pair_of(int(number)), **response._asdict()))
+    return found
+
+
+ANSWER_FILES = AnswerFiles(
+    layouts=(Layout("MMVP's answers (question_id, response)", _recognises, _read_answers),),
+    variants=" and ".join(f"'{name}'" for name in VARIANTS),
+)
+
+
+class MMVP(base.Benchmark):
+    """300 questions in 150 pairs."""
+
+    name = "mmvp"
+    title = "MMVP: pairs of images that CLIP confuses"
+    citation = "Tong et al. 2024, Eyes Wide Shut? Exploring the Visual Shortcomings of MLLMs, CVPR 2024"
+    judged_by = ("rules", "model", "human")
+    elsewhere = "huggingface.co/datasets/MMVP/MMVP"
+    corrections = Path(__file__).with_name("corrections.jsonl")
+    answer_files = ANSWER_FILES
+    leading_metrics = ("acc_p", "acc_q")
+    chance_notes: Mapping[str, str] = {"acc_p": "chance: acc_p 25.0, acc_q 50.0"}
+    chance_levels: Mapping[str, float] = {"acc_p": 25.0, "acc_q": 50.0}
+    settings = base.by_name(
+        base.Setting("default", "question and options", "Figure 4", {}, SAMPLING, SAMPLING_SOURCE),
+        base.Setting(
+            "no-image", "without the image", "nothing published", {"image": False}, SAMPLING, SAMPLING_SOURCE
+        ),
+    )
+    options: Mapping[str, base.BenchmarkOption] = {
+        "image": base.BenchmarkOption(True, "send the image", (True, False))
+    }
+
+    def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Iterator[Sample]:
+        """The pairs: lines 1 and 2 of the questions, 3 and 4, and so on."""
+        folder = data_folder(folder, self.name, RECORDS)
+        records = _read(folder / RECORDS)
+        for pair in zip(records[::2], records[1::2], strict=True):
+            name, _ = _pair_of(pair[0].number)
+            paths = (folder / "MMVP Images" / f"{one.number}.jpg" for one in pair)
+            yield Sample(
+                id=name,
+                question=pair[0].question,
+                images=tuple(ImageRef(str(path), str(folder)) for path in paths),
+                options=pair[0].options,
+                cluster=name,
+                record=pair,
+            )
+
+    def probes(self, sample: Sample, options: Mapping[str, Any]) -> Iterator[Probe]:
+        """The image, the question and the options, as the released script joins them."""
+        for variant, image, one in zip(VARIANTS, sample.images, sample.record, strict=True):
+            shown = (image,) if options["image"] else ()
+            yield Probe(
+                sample=sample.id,
+                variant=variant,
+                messages=(user(*shown, _prompt(one.question, one.options)),),
+                question=one.question,
+                references=(one.answer,),
+                options=one.options,
+            )
+
+    def rule(self, case: Case) -> Reading:
+        """The option that the response states; the release has no rules, it asks GPT-4."""
+        position, rule, words = read_choice(case.texts[0], case.options, case.probe_question)
+        letter = letter_at(position)
+        if letter is None:
+            return Reading("miss", rule=rule, words=words)
+        verdict: VerdictName = "right" if letter == case.references[0] else "wrong"
+        return Reading(verdict, extracted=letter, rule=rule, words=words)
+
+    def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
+        """The rules, or the released prompt for GPT-4, whose reply is yes, no or no verdict."""
+        prompt = load(__package__)["judge"]
+
+        def ask(case: Case) -> tuple[Message, ...]:
+            texts = {
+                "question": _prompt(case.probe_question, case.options),
+                "reference": f"({case.references[0].lower()})",
+                "output": case.texts[0],
+            }
+            return (Message("system", (Text(prompt["system"]),)), user(fill(prompt["text"], **texts)))
+
+        return [*super().scorers(options), ModelScorer("mmvp/yes_no", "correct", ask, _read_judge)]
+
+    def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
+        """That of the released gpt_grader.py, and accuracy, which other tools print."""
+        return [
+            replace(ACC_P, source="released scripts/gpt_grader.py"),
+            replace(ACC_Q, source="beyond the paper"),
+            MISS,
+        ]
+
+
+def _prompt(question: str, options: Sequence[str]) -> str:
+    """The question and the cell `Options`, which some lines end with a space, as the release joins them."""
+    first, second = options
+    return f"{question} (a) {first} (b) {second}"
+
+
+def _read_judge(reply: str) -> Reading:
+    said = re.fullmatch("(yes|no)\n?", reply, re.IGNORECASE)
+    if said is None:
+        return Reading("undecided", reply)
+    return Reading("right" if said[1].lower() == "yes" else "wrong", reply)
+
+
+# -- The released table of questions
+
+
+def _read(path: Path) -> list[MMVPRecord]:
+    # As pandas reads it in the released script: a quotation mark within a quoted cell is no error.
+    table = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8-sig"), newline=""))
+    header = list(table.fieldnames or ())
+    index = "lndex" if "lndex" in header else "Index"  # some copies spell it with a small L
+    for name in (index, "Question", "Options", "Correct Answer"):
+        if name not in header:
+            raise UserError("has no such column", file=path, field=name, found=", ".join(header))
+    records = [_record(path, row, number, index) for number, row in enumerate(table, 1)]
+    if not records or len(records) % 2:
+        found = counted(len(records), "question")
+        raise UserError("does not hold pairs", file=path, found=found, expected=f"that of {MMVP.elsewhere}")
+    for first, second in zip(records[::2], records[1::2], strict=True):
+        if (first.question, first.options) != (second.question, second.options):
+            raise UserError(
+                "has another question or other options than the line before it",
+                file=path,
+                record=f"question {second.number}",
+                field="Question",
+                found=_prompt(second.question, second.options),
+                expected=_prompt(first.question, first.options),
+            )
+    return records
+
+
+def _record(path: Path, row: Mapping[str, str | None], number: int, index: str) -> MMVPRecord:
+    def cell(field: str, expected: str, pattern: str) -> re.Match[str]:
+        found = re.fullmatch(pattern, row[field] or "", re.DOTALL)
+        if found is None:
+            raise UserError(
+                "is not as released",
+                file=path,
+                record=f"question {number}",
+                field=field,
+                found=row[field],
+                expected=expected,
+            )
+        return found
+
+    cell(index, f"{number}: the numbers of the images, in order", f"\\s*{number}\\s*")
+    question = cell("Question", "a question", r".*\S.*")[0]
+    options = cell("Options", "(a) ... (b) ...", r"\(a\) (.+?) \(b\) (.+)").groups()
+    answer = cell("Correct Answer", "(a) or (b)", r"\s*\(([abAB])\)\s*")[1]
+    return MMVPRecord(number, question, options, answer.upper())
