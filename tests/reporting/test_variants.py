@@ -10,12 +10,18 @@ from pathlib import Path
 from statistics import mean, variance
 from typing import Any
 
+import numpy
 import pytest
 from msgspec.structs import replace
+from scipy.stats import binomtest, sem, t
+from tests.evaluation.test_compare import outcome
 
 from sightline.cli.main import main
 from sightline.evaluation.folder import read_judged_run
+from sightline.metrics.flips import pair_groups
 from sightline.metrics.variants import majority_vote
+from sightline.reporting.variants import leads
+from sightline.types import Group
 
 pandas = pytest.importorskip("pandas", reason="the counts come from pandas, of the extra `table`")
 
@@ -102,6 +108,90 @@ def test_whole_groups_and_a_clean_variant_are_counted_as_pandas_counts_them(
     assert [(row["first"], row["second"]) for row in pairs["rows"]] == [("b", "a"), ("b", "c")]
     for row in pairs["rows"]:
         assert row["drop value"] == pytest.approx(100 * (table["b"].mean() - table[row["second"]].mean()))
+
+
+def two_runs(tmp_path: Path, right: Any, clusters: Any) -> list[Any]:
+    """Two runs with these verdicts: an array of runs, groups, and the variants a, b and c."""
+    runs = []
+    for number, of_run in enumerate(right):
+        file, out = tmp_path / f"{number}.jsonl", tmp_path / f"run {number}"
+        lines = [
+            {
+                "group": f"g{place}",
+                "variant": variant,
+                "response": "bus" if verdict else "car",
+                "references": ["bus"],
+                "cluster": f"c{cluster}",
+            }
+            for place, (cluster, verdicts) in enumerate(zip(clusters, of_run, strict=True))
+            for variant, verdict in zip(VARIANTS, verdicts, strict=True)
+        ]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        words = ["score", "groups", str(file), "--set", "embedder=none", "--out", str(out), "--quiet"]
+        assert main(words) == 0
+        runs.append(out)
+    return runs
+
+
+def test_the_order_of_two_runs_under_each_variant_is_that_of_their_verdicts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = numpy.random.default_rng(1)
+    chances = numpy.array([[0.8, 0.5, 0.8], [0.5, 0.8, 0.4]])
+    right = generator.random((2, 60, 3)) < chances[:, None, :]
+    runs = two_runs(tmp_path, right, range(60))
+    *_, table = printed(capsys, *runs, "--why", "--clean", "a")
+    lead = right[1].astype(int) - right[0]
+    rows = {row["variant"]: row for row in table["rows"]}
+    assert [*rows] == ["b", "c"]
+    for place, variant in ((1, "b"), (2, "c")):
+        row, change = rows[variant], lead[:, place] - lead[:, 0]
+        assert row["clean value"] == pytest.approx(100 * lead[:, 0].mean())
+        assert row["lead value"] == pytest.approx(100 * lead[:, place].mean())
+        assert row["change value"] == pytest.approx(100 * change.mean())
+        assert row["reversed"] == (lead[:, 0] * lead[:, place] < 0).sum()
+        # The interval of scipy for the same differences is symmetrical, and close with 60 groups.
+        expected = t.interval(0.95, 59, 100 * change.mean(), 100 * sem(change))
+        assert (row["change low"], row["change high"]) == pytest.approx(expected, abs=3)
+    assert rows["b"]["order"] == "changes, significantly"
+    assert rows["c"]["order"] == "same"
+    assert table["lead"] == "The order of two runs changes in 1 of 2 rows, significantly in 1"
+
+
+def test_of_100_intervals_of_the_change_95_hold_the_true_one() -> None:
+    """Clusters of one to four groups with a common difficulty, verdicts of both runs and variants alike."""
+    generator = numpy.random.default_rng(2)
+    held = changed = 0
+    trials = 400
+    for _ in range(trials):
+        sizes = generator.integers(1, 5, 40)
+        clusters = numpy.repeat(numpy.arange(40), sizes)
+        ease = generator.normal(0, 1, 40)[clusters] + generator.normal(0, 0.5, len(clusters))
+        # No run leads under either variant: the true change is 0, and an order that changes is chance.
+        right = ease[None, :, None] + generator.normal(0, 1, (2, len(clusters), 2)) > 0
+        groups = [
+            {
+                (f"g{place}", 0, ""): Group(
+                    f"g{place}",
+                    0,
+                    f"c{cluster}",
+                    tuple(
+                        replace(outcome(f"g{place}", name, "1" if verdict else "0"), key=f"{place} {name}")
+                        for name, verdict in zip("ab", verdicts, strict=True)
+                    ),
+                )
+                for place, (cluster, verdicts) in enumerate(zip(clusters, of_run, strict=True))
+            }
+            for of_run in right
+        ]
+        (row,) = leads(pair_groups(*groups), ("x", "y"), "a")
+        change = row.values["change"]
+        assert change.low is not None
+        assert change.high is not None
+        held += change.low <= 0 <= change.high
+        changed += row.order == "changes, significantly"
+    assert binomtest(held, trials, 0.95).pvalue > 0.01
+    assert changed / trials < 0.025
 
 
 def test_repeats_are_counted_as_every_choice_of_k_answers_gives_them(

@@ -43,6 +43,7 @@ EXAMPLE = """examples:
   sightline report results/sizes                    the table of a sweep
   sightline report 3 4 --html report.html           both runs with their most informative groups, as one file
   sightline report 3 --why                          which variant breaks the groups
+  sightline report 3 4 --why --clean asked          does the order of the runs change with the wording?
   sightline report 3 --answers 5 --by lines         the five most frequent answers for each number of lines
   sightline report 3 --by variant                   all metrics of each variant
   sightline report 3 blind --without-image          what the image adds, of a run and one without images
@@ -100,7 +101,9 @@ def register(parser: argparse.ArgumentParser) -> None:
         " the others of its group, and each two variants side by side",
     )
     parser.add_argument(
-        "--clean", metavar="VARIANT", help="with --why: put each other variant beside this one"
+        "--clean",
+        metavar="VARIANT",
+        help="with --why: put each other variant beside this one; of several runs, print whose order changes",
     )
     parser.add_argument(
         "--repeats",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.files import refuse_overwriting
 from sightline.formats.jsonl import ANSWERS, export
 from sightline.metrics.consistency import null_where_unknown
+from sightline.metrics.flips import pair_groups
 from sightline.metrics.significance import Comparison, corrected_together
 from sightline.metrics.tally import tally
 from sightline.metrics.variants import VARIANT, AnswerCount, by_variant, frequent_answers
@@ -55,7 +57,14 @@ from sightline.reporting.pivot import pivot as pivot_tables
 from sightline.reporting.pivot import settings_tables
 from sightline.reporting.table import ReportTable
 from sightline.reporting.tables import first_view, leading_metrics, summary
-from sightline.reporting.variants import answers_table, repeats_table, variant_tables
+from sightline.reporting.variants import (
+    Lead,
+    answers_table,
+    leads,
+    order_table,
+    repeats_table,
+    variant_tables,
+)
 from sightline.scoring.letters import right_positions
 from sightline.scoring.similarity import UNKNOWN
 from sightline.store.store import Store
@@ -217,6 +226,8 @@ def group_tables(
 ) -> list[ReportTable]:
     """The tables of the groups of each run; the answers to one task of several runs in one table.
 
+    Several runs of one task with a clean variant have a table of their order under the others, too.
+
     Args:
         by: A label, under each value of which the answers are listed.
         answers: The most frequent answers that are listed; 0 for no list.
@@ -226,6 +237,7 @@ def group_tables(
     """
     tables: list[ReportTable] = []
     counted: dict[str, dict[str, list[AnswerCount]]] = {}
+    of_tasks: dict[str, list[JudgedRun]] = {}
     with opened_runs(words, url) as (runs, store):
         for name in runs:
             run = judged_run(store, name)
@@ -237,6 +249,7 @@ def group_tables(
                 if clean is not None and clean not in variants:
                     raise unknown_name("variant", clean, variants)
                 tables += variant_tables(title, groups, run.result, clean)
+                of_tasks.setdefault(task, []).append(run)
             if repeats:
                 tables.append(repeats_table(title, groups))
             if answers:
@@ -245,10 +258,30 @@ def group_tables(
                 if by is not None and by not in known:
                     raise unknown_name("label", by, known)
                 counted.setdefault(task, {})[run.name] = frequent_answers(labelled, answers, by)
+        if clean is not None:
+            tables += [
+                _order_table(task, several, clean) for task, several in of_tasks.items() if len(several) > 1
+            ]
     for task, of_runs in counted.items():
         title = task if len(of_runs) > 1 else f"{task}, {next(iter(of_runs))}"
         tables.append(answers_table(title, of_runs, by))
     return tables
+
+
+def _order_table(task: str, runs: Sequence[JudgedRun], clean: str) -> ReportTable:
+    found: list[Lead] = []
+    missing: set[tuple[str, str]] = set()
+    for first, second in combinations(runs, 2):
+        pairing = pair_groups(first.sent, second.sent)
+        found += leads(pairing, (first.name, second.name), clean)
+        missing |= {
+            (run.name, outcome.key)
+            for pair in pairing.pairs
+            for run, group in zip((first, second), pair, strict=True)
+            for outcome in group
+            if not outcome.answered
+        }
+    return order_table(task, found, clean, len(missing))
 
 
 # -- What the image adds: runs with their images against runs of the same model without

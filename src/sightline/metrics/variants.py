@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from operator import ne, sub
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from sightline.metrics.consistency import normalised_answers
-from sightline.types import Group, Metric, Outcome, Term, each_value
+from sightline.metrics.flips import GroupPair, probe_pairs
+from sightline.types import Group, GroupKey, Metric, Outcome, Term, each_value
 
 VARIANT = "variant"
 """The label that a probe has beside those of its data: the name of its variant."""
@@ -100,6 +101,35 @@ OF_PAIRS = (
     plain_metric("drop", partial(_pairs, value=sub), unit="points", range=(-100.0, 100.0)),
 )
 """The metrics of two variants: subsets of the label PAIR."""
+
+
+def order_metrics(base: Mapping[GroupKey, Group], clean: str) -> list[Metric]:
+    """The lead of a run over another one under `clean` and under each other variant, by VARIANT.
+
+    They read groups of the run; `base` holds those of the other run by their keys. A lead is 1 if only this
+    run is right, -1 if only the other one is, else 0.
+    """
+
+    def terms(group: Group, value: Callable[[int, int], float]) -> Iterator[Term]:
+        leads = {
+            here.variant: here.right - there.right
+            for there, here in probe_pairs(GroupPair(base[group.key], group))
+            if here.scored and there.scored
+        }
+        first = leads.pop(clean, None)
+        if first is not None:
+            for variant, second in leads.items():
+                yield Term(value(first, second), 1, {VARIANT: variant})
+
+    def lead(name: str, value: Callable[[int, int], float], largest: float = 100.0) -> Metric:
+        return plain_metric(name, partial(terms, value=value), unit="points", range=(-largest, largest))
+
+    return [
+        lead("under_clean", lambda first, second: first),
+        lead("under_variant", lambda first, second: second),
+        lead("change", lambda first, second: second - first, 200.0),
+        plain_metric("reversed", partial(terms, value=lambda first, second: first * second < 0)),
+    ]
 
 
 NO_OPTION = "(no option)"

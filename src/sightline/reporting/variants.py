@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from sightline.metrics.flips import Pairing
 from sightline.metrics.repeats import repeat_metrics, repeated_probes
 from sightline.metrics.tally import tally
-from sightline.metrics.variants import FEWEST, OF_GROUPS, OF_PAIRS, OF_VARIANTS, PAIR, VARIANT, AnswerCount
+from sightline.metrics.variants import (
+    FEWEST,
+    OF_GROUPS,
+    OF_PAIRS,
+    OF_VARIANTS,
+    PAIR,
+    VARIANT,
+    AnswerCount,
+    order_metrics,
+)
 from sightline.reporting.notes import MANY_UNDECIDED, REMEDY, undecided_share
 from sightline.reporting.table import Column, Field, ReportTable, Value, build_table, estimate
 from sightline.text import counted
@@ -100,6 +111,79 @@ def _of_groups(title: str, groups: Sequence[Group], values: Iterable[MetricValue
     missing = f"{counted(unanswered, 'group')} with a missing answer, which is not right"
     notes = [missing] if unanswered else []
     return build_table(f"{title}, groups", _METRIC_FIELDS, rows, notes, _WHOLE)
+
+
+class Lead(NamedTuple):
+    """By how much a run leads over another one under the clean variant and under another one."""
+
+    runs: tuple[str, str]
+    variant: str
+    values: Mapping[str, MetricValue]
+
+    @property
+    def order(self) -> str:
+        """What becomes of the order of the two runs; significant if each interval is on its side of 0."""
+        before, after = self.values["under_clean"], self.values["under_variant"]
+        if not before.value or not after.value:
+            return "tie"
+        if before.value * after.value > 0:
+            return "same"
+        excluded = [(one.low or 0) * (one.high or 0) > 0 for one in (before, after)]
+        return "changes, significantly" if all(excluded) else "changes"
+
+
+_ORDERS = ("changes, significantly", "changes", "tie", "same")
+
+
+def leads(pairing: Pairing, runs: tuple[str, str], clean: str) -> list[Lead]:
+    """The leads of the second of two runs, a row for each variant beside the clean one."""
+    pairs = list(pairing.pairs)
+    rows: dict[str, dict[str, MetricValue]] = {}
+    metrics = order_metrics({pair.other.key: pair.base for pair in pairs}, clean)
+    for value in tally((pair.other for pair in pairs), metrics):
+        label, variant = split_subset(value.subset)
+        if label == VARIANT:
+            rows.setdefault(variant, {})[value.metric] = value
+    return [Lead(runs, variant, values) for variant, values in rows.items()]
+
+
+def order_table(title: str, found: Sequence[Lead], clean: str, missing: int) -> ReportTable:
+    """How often the order of two runs changes from the clean variant to another one.
+
+    `missing`: the answers without a response in groups that count.
+    """
+    rows = sorted(found, key=lambda one: _ORDERS.index(one.order))
+    of_two = len({row.runs for row in rows}) == 1
+    names: list[Field[Lead]] = [
+        (Column("text", "run", "first"), lambda row: row.runs[0]),
+        (Column("text", "with", "second"), lambda row: row.runs[1]),
+    ]
+    fields: list[Field[Lead]] = [
+        *([] if of_two else names),
+        (Column("text", "variant", "variant"), lambda row: row.variant),
+        (Column("value", f"lead,\n{clean}", "clean"), lambda row: estimate(row.values["under_clean"])),
+        (Column("value", "lead,\nvariant", "lead"), lambda row: estimate(row.values["under_variant"])),
+        (Column("value", "change\n95 %", "change"), lambda row: estimate(row.values["change"])),
+        (Column("count", "groups", "groups"), lambda row: int(row.values["change"].n)),
+        (Column("count", "reversed", "reversed"), lambda row: _count((("",), row.values), "reversed")),
+        (Column("text", "order", "order"), lambda row: row.order),
+    ]
+    changed = [row for row in rows if row.order.startswith("changes")]
+    surely = sum(row.order == _ORDERS[0] for row in changed)
+    lead = f"The order of two runs changes in {len(changed)} of {counted(len(rows), 'row')}"
+    notes = [f"lead: {rows[0].runs[1]} minus {rows[0].runs[0]}"] if of_two else []
+    notes += [f"{counted(missing, 'answer')} missing, which are not right"] if missing else []
+    table = build_table(f"{title}, order under other variants", fields, rows, notes, _ORDER)
+    return replace(table, lead=f"{lead}, significantly in {surely}")
+
+
+_ORDER = (
+    "lead: the share of right answers of the second run minus that of the first, over the groups with both"
+    " variants in both runs",
+    "change: the lead under the variant minus that under the clean one, within groups",
+    "reversed: groups that one run has right under the clean variant, and only the other under the variant",
+    "significantly: the CI of each lead is on its own side of 0; not corrected for the number of rows",
+)
 
 
 def repeats_table(title: str, groups: Iterable[Group]) -> ReportTable:
