@@ -19,6 +19,7 @@ BENCHMARKS = {
     "ciibench": "sightline.benchmarks.ciibench.benchmark:CIIBench",
     "hallusionbench": "sightline.benchmarks.hallusionbench.benchmark:HallusionBench",
     "mmvp": "sightline.benchmarks.mmvp.benchmark:MMVP",
+    "naturalbench": "sightline.benchmarks.naturalbench.benchmark:NaturalBench",
     "groups": "sightline.benchmarks.groups.benchmark:Groups",
 }
 

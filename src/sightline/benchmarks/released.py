@@ -63,9 +63,8 @@ def data_folder(folder: Path | None, benchmark: str, file: str) -> Path:
 
     `folder`: the user's data folder, or None.
     """
-    command = f"unpack FILE --name {benchmark}" if file == UNPACKED else f"pull {benchmark}"
     elsewhere = benchmark_class(benchmark).elsewhere
-    source = f"the files of {elsewhere}" if elsewhere else f"`sightline data {command}`"
+    source = f"the files of {elsewhere}" if elsewhere else f"`sightline data pull {benchmark}`"
     if folder is None:
         raise UserError(
             f"no data folder for {benchmark}",
@@ -93,7 +92,7 @@ def _check(path: Path, where: str, record: dict[str, Any], kind: type[Any], name
         raise UserError(
             message[0].lower() + message[1:],
             file=path,
-            record=named if isinstance(named, str) else where,
+            record=str(named) if isinstance(named, str | int) else where,
             field=field or None,
             expected="the released layout",
         ) from None
@@ -155,6 +154,30 @@ def cluster_of(sample: Sample, files: Mapping[str, ImageFile | BadImage]) -> str
     if isinstance(file, ImageFile):
         return file.digest
     return f"file {os.path.relpath(image.path, image.root or os.path.dirname(image.path))}"
+
+
+def clusters_of_images(images: Sequence[Sequence[str]]) -> list[str]:
+    """The cluster of each sample that shows these images: those joined by shared images, in a chain or not.
+
+    >>> clusters_of_images([("a", "b"), ("c", "d"), ("d", "e"), ("e", "a")])
+    ['images of 0', 'images of 0', 'images of 0', 'images of 0']
+    >>> clusters_of_images([("a", "b"), ("c", "d"), ("d", "a2")])
+    ['images of 0', 'images of 1', 'images of 1']
+    """
+    first_with: dict[str, int] = {}
+    joined: list[int] = []
+
+    def root(number: int) -> int:
+        while joined[number] != number:
+            joined[number] = number = joined[joined[number]]
+        return number
+
+    for number, shown in enumerate(images):
+        joined.append(number)
+        for image in shown:
+            one, other = root(number), root(first_with.setdefault(image, number))
+            joined[max(one, other)] = min(one, other)
+    return [f"images of {root(number)}" for number in range(len(images))]
 
 
 def inspect_sample(sample: Sample, probes: Iterable[Probe] = ()) -> Mapping[str, ImageFile | BadImage]:

@@ -89,8 +89,10 @@ class Replay(OfflineModel):
 # -- Baselines without a model: `baseline/chance` picks one of the offered options at random
 
 _OPTION = re.compile(r"^\(([A-Z])\) ", re.MULTILINE)
-_OTHER_OPTION = re.compile(r"^([A-Z])[.):] |(?<=\s)\(([A-Za-z])\) ", re.MULTILINE)
-"""Options in other layouts: 'A. red' on its line, '(A) red (B) blue' or '(a) red (b) blue' on one line."""
+_OTHER_OPTION = re.compile(r"^([A-Z])[.):] |(?<=\s)\(([A-Za-z])\) |(?:^|(?<=\s))([A-Z]):", re.MULTILINE)
+"""Options in other layouts: 'A. red' on its line; '(A) red (B) blue', '(a) red (b) blue', 'A:red; B:blue'
+on one line."""
+_ANSWER_YES_OR_NO = re.compile(r"\banswer (?:with )?yes or no\b", re.IGNORECASE)
 _QUESTION = re.compile(r"Question:\s*(.+)", re.DOTALL)
 _OR = re.compile(r"\bor\b")
 _OPEN = re.compile(
@@ -140,9 +142,15 @@ def _choices(prompt: str) -> list[str]:
     (['(A)', '(B)'], ['(A)', '(B)'])
     >>> _choices("Which one? (a) red (b) blue")
     ['(a)', '(b)']
+    >>> _choices("Which one?\nOption: A:red; B:blue;Please output the letter.")
+    ['(A)', '(B)']
+    >>> _choices("Is it red, or is it blue?Please answer Yes or No.")
+    ['Yes', 'No']
     """
     if letters := _OPTION.findall(prompt) or _other_letters(prompt):
         return [f"({letter})" for letter in dict.fromkeys(letters)]
+    if _ANSWER_YES_OR_NO.search(prompt):
+        return ["Yes", "No"]
     questions = _QUESTION.findall(prompt)
     question = (questions[-1] if questions else prompt).strip()
     offer = _offer(question)
