@@ -71,6 +71,8 @@ class Judge(Protocol):
     """How often this judge is asked about a case."""
     max_attempts: int = 1
     """The number of requests that this judge sends at most in each repeat; 0 if it asks no model."""
+    is_sample: bool = False
+    """Whether it is humans who were asked about a sample."""
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         """The request that this judge sends before it can decide; None for none. `repeat` is from 0."""
@@ -316,7 +318,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
     @property
     def reads_a_sample(self) -> bool:
         """Whether all judges are humans who were asked about a sample."""
-        return all(isinstance(judge, HumanJudge) and judge.is_sample for judge in self.judges)
+        return all(judge.is_sample for judge in self.judges)
 
     def requests(self, groups: Iterable[Group]) -> Iterator[KeyedRequest]:
         for group in groups:

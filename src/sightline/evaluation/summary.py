@@ -298,8 +298,9 @@ class Summary:
         counts.truncated += outcome.truncated
         if outcome.latency:
             self._latencies.append(outcome.latency)
-        for name in ("prompt", "completion", "cached"):
-            self._tokens[name] += getattr(outcome.usage, f"{name}_tokens") or 0
+        self._tokens["prompt"] += outcome.usage.prompt_tokens or 0
+        self._tokens["completion"] += outcome.usage.completion_tokens or 0
+        self._tokens["cached"] += outcome.usage.cached_tokens or 0
         counts.reasoning.add(outcome)
         counts.image_tokens.add(outcome)
         self.repeats.add(outcome)

@@ -249,7 +249,7 @@ def _checked(path: Path, _stamp: tuple[int, int, int]) -> GroupFile:
     variants: dict[str, int] = {}
     cluster: _Line | None = None
     with _seekable(path) as file:
-        for number, offset, line in _lines(file, path):
+        for number, offset, line in _lines(file, path, keys_once=True):
             check_line(line, number, path)
             if line.group != group:
                 group, variants, cluster = line.group, {}, None
@@ -334,8 +334,8 @@ def _number_in(file: IO[bytes], path: Path, offset: int, sought: GroupLine) -> i
     return next(number for number, at, line in lines if at >= offset and line.variant == sought.variant)
 
 
-def _lines(file: IO[bytes], path: Path, offset: int = 0) -> Iterator[_Line]:
-    """The lines from the position of a file on; numbers count from there."""
+def _lines(file: IO[bytes], path: Path, offset: int = 0, *, keys_once: bool = False) -> Iterator[_Line]:
+    """The lines from the position of a file on; numbers count from there. The first pass checks the keys."""
     number = 0
     while raw := read_line(file, number + 1, path):
         number += 1
@@ -347,7 +347,8 @@ def _lines(file: IO[bytes], path: Path, offset: int = 0) -> Iterator[_Line]:
                 line = _decode(content)
             except ValueError:
                 line = decode_line(_decode, content.rstrip(b"\r\n"), number, path, GroupLine)
-            refuse_doubled_keys(content, f"line {number}", path)
+            if keys_once:
+                refuse_doubled_keys(content, f"line {number}", path)
             yield _Line(number, offset, line)
         offset += len(raw)
 

@@ -340,7 +340,7 @@ def over_groups(description: dict[str, Any], store: str) -> Metric:
     return measure
 
 
-class SingleAnswerJudge:
+class SingleAnswerJudge(Judge):
     """A model that judges single answers; the rules of the benchmark compare answers.
 
     Inspect scores sample by sample, so a model cannot be asked about two answers.

@@ -188,8 +188,10 @@ def minus_sampling(terms: Terms) -> Terms:
     """The mean of a group minus that of the repeated unchanged input (Tables 2-4, in brackets)."""
 
     def difference(group: Group) -> Iterator[Term]:
+        if UNCHANGED not in group.partners:
+            return
         here = _mean(terms(group))
-        unchanged = groupby(group.partners.get(UNCHANGED, ()), key=lambda outcome: outcome.variant)
+        unchanged = groupby(group.partners[UNCHANGED], key=lambda outcome: outcome.variant)
         there = [_mean(terms(_of(group, tuple(draws)))) for _, draws in unchanged]
         defined = [value for value in there if value is not None]
         if here is not None and defined and len(defined) == len(there):

@@ -321,6 +321,7 @@ class TermTable:
         # The cluster of each group: its hash, which takes a tenth of the memory of its name.
         self._hashes = array("q")
         self._metrics = metrics
+        self._columns = [(column * SCENARIOS, metric, metric.terms) for column, metric in enumerate(metrics)]
         self._sets: dict[tuple[int, ...], int] = {}
         self._group_sets: set[int] = set()
         self._with_group_labels: set[int] = set()
@@ -341,11 +342,11 @@ class TermTable:
         terms: list[Term] = []
         kinds: list[int] = []
         complete, same = group.complete, ((ALL_SCENARIOS, group),)
-        for column, metric in enumerate(self._metrics):
+        for first_kind, metric, terms_of in self._columns:
             for scenario, variant in scenarios(group, metric) if has_undecided else same:
-                terms += metric.terms(variant)
+                terms += terms_of(variant)
                 if added := len(terms) - len(kinds):
-                    kinds += [column * SCENARIOS + scenario] * added
+                    kinds += [first_kind + scenario] * added
                     if not complete:
                         self._answered += bytes(
                             isinstance(term, Term) and _is_answered(variant, term) for term in terms[-added:]

@@ -41,6 +41,7 @@ from sightline.scoring.answer_words import (
     words_of,
 )
 from sightline.scoring.labels import lettered
+from sightline.scoring.letters import letter_at
 from sightline.scoring.markup import contents_of, own_turn, plain_text
 from sightline.scoring.mentions import (
     ALONE,
@@ -66,7 +67,7 @@ from sightline.scoring.mentions import (
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.text import normalised
 from sightline.scoring.word_forms import alike, content_of, inflected, tokens_of
-from sightline.types import LETTERS, Outcome
+from sightline.types import Outcome
 
 Rule = Literal[
     "text",
@@ -100,6 +101,12 @@ def read_choice(response: str, options: Sequence[str], question: str = "") -> Ch
     >>> read_choice("A or B", ["a kite", "a drum"])
     Choice(position=None, rule='several', words='A, B')
     """
+    return _read_once(response, tuple(options), question)
+
+
+@lru_cache(maxsize=1024)
+def _read_once(response: str, options: tuple[str, ...], question: str) -> Choice:
+    """A judge, the comparison of answers and several metrics read one response."""
     response, texts = lettered(own_turn(response), options)
     response = response if any("=" in text for text in texts) else _LEFT_SIDE.sub(" ", response)
     read = _read_choice(response, texts, question)
@@ -123,15 +130,6 @@ def chosen_letter(response: str, options: Sequence[str], question: str = "") -> 
     return letter_at(read_choice(response, options, question).position)
 
 
-def letter_at(position: int | None) -> str | None:
-    return None if position is None or position >= len(LETTERS) else LETTERS[position]
-
-
-def named_option(position: int, options: Sequence[str]) -> str:
-    """The letter of an option; of one after Z its text."""
-    return LETTERS[position] if position < len(LETTERS) else options[position]
-
-
 def chosen_option(outcome: Outcome) -> str | None:
     """The text of the option that an answer chooses; None if it chooses none.
 
@@ -139,16 +137,21 @@ def chosen_option(outcome: Outcome) -> str | None:
     would then be the same.
     """
     position = read_choice(outcome.response, outcome.options, outcome.question).position
-    if position is None:
-        return None
-    texts = [normalised(option) for option in outcome.options]
-    return texts[position] if texts.count(texts[position]) == 1 else outcome.options[position].strip()
+    return None if position is None else _distinct(outcome.options)[position]
+
+
+@lru_cache(maxsize=1024)
+def _distinct(options: tuple[str, ...]) -> tuple[str, ...]:
+    texts = [normalised(option) for option in options]
+    return tuple(
+        text if texts.count(text) == 1 else option.strip()
+        for text, option in zip(texts, options, strict=True)
+    )
 
 
 # -- The ranks
 
 
-@lru_cache(maxsize=1024)
 def _read_choice(response: str, texts: tuple[str, ...], question: str) -> Choice:
     if not response.strip() or not texts:
         return Choice(None, "none")

@@ -14,6 +14,15 @@ def lettered(options: Sequence[str]) -> list[str]:
     return [f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=False)]
 
 
+def letter_at(position: int | None) -> str | None:
+    return None if position is None or position >= len(LETTERS) else LETTERS[position]
+
+
+def named_option(position: int, options: Sequence[str]) -> str:
+    """The letter of an option; of one after Z its text."""
+    return LETTERS[position] if position < len(LETTERS) else options[position]
+
+
 def are_shown(options: Sequence[str], prompt: str) -> bool:
     """Whether a prompt shows its options; yes and no need not be shown."""
     shown = prompt.casefold()

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from sightline.scoring.chosen import letter_at, read_choice
+from sightline.scoring.chosen import read_choice
+from sightline.scoring.letters import letter_at
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, flags
 from sightline.types import LETTERS, Case, VerdictName

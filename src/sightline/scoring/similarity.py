@@ -81,6 +81,8 @@ def similarity(embedder: str, prepared: Callable[[str], str]) -> VectorScorer:
         return [text for text in post_processed(group) if text] + _references(group)
 
     def read(group: Group, vectors: Vectors, unknown: Sequence[float]) -> Group:
+        if all(outcome.options for outcome in group):
+            return group
         answers, references = post_processed(group), _references(group)
         rows = _rows(answers)
         close = cosines(vectors[: len(rows)] @ vectors.T if rows else vectors)

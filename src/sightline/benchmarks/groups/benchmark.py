@@ -37,9 +37,9 @@ from sightline.benchmarks.groups.mask_words import named_properties
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.metrics.consistency import COMPLETE, PAIRS_LEFT_OUT, UNCHANGED, consistency_metrics
-from sightline.scoring.chosen import chosen_option, named_option, read_choice
+from sightline.scoring.chosen import chosen_option, read_choice
 from sightline.scoring.free_answers import read_free_answer
-from sightline.scoring.letters import right_positions
+from sightline.scoring.letters import named_option, right_positions
 from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags, same_meaning_by_model
 from sightline.scoring.similarity import same_option, similarity
