@@ -29,7 +29,8 @@ from sightline.formats.prediction import (
 )
 from sightline.metrics.choice import MISS
 from sightline.metrics.paired import ACC_P, ACC_Q
-from sightline.scoring.chosen import letter_at, read_choice
+from sightline.scoring.chosen import read_choice
+from sightline.scoring.letters import letter_at
 from sightline.scoring.scorer import ModelScorer, Reading, Scorer
 from sightline.text import Records, counted, fill, load
 from sightline.types import Case, ImageRef, Message, Metric, Probe, Sample, Text, VerdictName, user
