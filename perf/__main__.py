@@ -46,6 +46,7 @@ def main() -> int:
     parser.add_argument(
         "--peer", action="append", default=[], metavar="TOOL=PYTHON", help="see perf/peers.py"
     )
+    parser.add_argument("--against", metavar="CHECKOUT", help="see perf/path.py")
     parser.add_argument("--list", action="store_true", help="list the parts")
     options = parser.parse_args()
     if options.list:
@@ -56,7 +57,11 @@ def main() -> int:
     read_peers(options.peer)
     failed = []
     if not options.write_only:
-        parts = [_with_peers(part, options.peer) for part in _chosen(options.only)]
+        given = {
+            "peers.py": [word for peer in options.peer for word in ("--peer", peer)],
+            "path.py": [f"--against={options.against}"] if options.against else [],
+        }
+        parts = [_with_given(part, given.get(part.script, ())) for part in _chosen(options.only)]
         failed = _measure_all(parts, short=options.short, again=options.again)
     if not options.short:
         print(f"written: {write_page(RESULTS)}")
@@ -73,11 +78,8 @@ def _chosen(names: Sequence[str] | None) -> list[Part]:
     return [part for part in PARTS if not names or part.name in names]
 
 
-def _with_peers(part: Part, peers: Sequence[str]) -> Part:
-    """The part that measures other tools with their environments; any other part as it is."""
-    if part.script != "peers.py":
-        return part
-    words = tuple(word for peer in peers for word in ("--peer", peer))
+def _with_given(part: Part, words: Sequence[str]) -> Part:
+    """A part that measures what the user names, such as the environments of other tools, with these names."""
     return msgspec.structs.replace(part, arguments=(*part.arguments, *words), short=(*part.short, *words))
 
 
@@ -140,7 +142,7 @@ def _measure(part: Part, *, short: bool, here: str) -> Measurement | None:
 
 def _shown(arguments: Sequence[str]) -> list[str]:
     """The arguments for the page, without paths of this machine."""
-    return [f"{word.partition('=')[0]}=PYTHON" if "=" in word else word for word in arguments]
+    return [f"{word.partition('=')[0]}=PATH" if "=" in word else word for word in arguments]
 
 
 if __name__ == "__main__":

@@ -93,6 +93,15 @@ PARTS = (
         data=True,
     ),
     Part(
+        name="path",
+        title="What answered probes cost",
+        about="Every command reads answers from the store, judges and counts them; the cached run writes its "
+        "results folder, `score` a store of its own. Whole processes, with their start.",
+        script="path.py",
+        minutes=12,
+        data=True,
+    ),
+    Part(
         name="growth",
         title="Growth with the number of probes",
         about="Groups of four questions in text with six options, written by a seeded generator, and the "
