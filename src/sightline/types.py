@@ -101,7 +101,8 @@ class Probe(Struct, frozen=True):
         labels: The labels of the sample, and those of this probe.
         draws: 0 if each draw of the sample is a group; otherwise all draws of this probe form one group, and
             another setting is compared with this number of draws.
-        choices: The answers of which the model takes the most likely one; empty for a free response.
+        choices: The answers of which the model takes the most likely one; empty for a free response. With one
+            choice, the response is the mean log-likelihood of its tokens.
         evidence: The images that a judge of the answer sees.
         context: The context in which the question is asked, if the messages hold one.
     """

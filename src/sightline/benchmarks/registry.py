@@ -20,6 +20,7 @@ BENCHMARKS = {
     "hallusionbench": "sightline.benchmarks.hallusionbench.benchmark:HallusionBench",
     "mmvp": "sightline.benchmarks.mmvp.benchmark:MMVP",
     "naturalbench": "sightline.benchmarks.naturalbench.benchmark:NaturalBench",
+    "bivlc": "sightline.benchmarks.bivlc.benchmark:BiVLC",
     "groups": "sightline.benchmarks.groups.benchmark:Groups",
 }
 

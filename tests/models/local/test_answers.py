@@ -164,6 +164,9 @@ def test_the_likeliest_choice_is_that_of_a_pass_over_each_choice(
     assert [answer.text for answer in answers] == expected
     assert {answer.finish_reason for answer in answers} == {"likelihood"}
     assert len(set(expected)) > 1, "all the same: nothing is shown by that"
+    alone = ask(model, [asking(image, question, choices=CHOICES[:1]) for question, image in probes])
+    means = [plain(name).likelihood(question, image, CHOICES[0]) for question, image in probes]
+    assert [float(answer.text) for answer in alone] == pytest.approx(means, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["llava", "qwen2_vl", "paligemma", "idefics3"])

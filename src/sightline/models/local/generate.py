@@ -173,7 +173,7 @@ def score_choices(loaded: Loaded, batch: Sequence[Encoded], version: str) -> lis
     """Choose for each request the choice with the highest mean log-likelihood of its tokens after the prompt.
 
     The prompts of a batch have one length, so there is no padding. Of equally likely choices the first one
-    wins. `completion_tokens` are those of the choice.
+    wins; of a single choice, the answer is the number. `completion_tokens` are those of the choice.
     """
     import torch
 
@@ -189,7 +189,7 @@ def score_choices(loaded: Loaded, batch: Sequence[Encoded], version: str) -> lis
         best = max(range(len(tokens)), key=means.__getitem__)
         answers.append(
             Answer(
-                encoded.request.choices[best],
+                encoded.request.choices[best] if len(tokens) > 1 else repr(means[0]),
                 finish_reason="likelihood",
                 usage=_usage(encoded, len(tokens[best])),
                 latency=seconds,
