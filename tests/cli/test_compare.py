@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ import pytest
 import sightline
 from sightline.cli.main import main
 from sightline.metrics.significance import holm
+from sightline.models.offline import OfflineModel
 from sightline.store.store import Store
+from sightline.types import Answer, Failure, Request
 from training.scenes.build import generate_codis, generate_contextual
 
 Capture = pytest.CaptureFixture[str]
@@ -199,6 +201,47 @@ def test_a_missing_answer_leaves_a_rule_open_that_would_be_met(
         table = json.loads(capsys.readouterr().out)[0]
         (row,) = table["rows"]
         assert (row["state"], row["why"]) == ("not decided", "1 answer of its groups missing")
+
+
+class First(OfflineModel):
+    """A judge that prefers the answer that it sees first."""
+
+    name = identity = "first"
+    host = "tests"
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        for place, _ in enumerate(requests):
+            yield place, Answer("[[A]]")
+
+
+def test_a_judge_compares_the_answers_that_differ_and_goes_on_where_it_stopped(
+    runs: Runs, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.replicas.fleet.resolve", lambda *_: [First()])
+    folders = [str(runs.folder / f"wrong-{wrong}") for wrong in (0, 12)]
+    judging = [
+        "compare",
+        *folders,
+        "--judge",
+        "baseline/chance",
+        "--store",
+        str(tmp_path / "s.db"),
+        "--quiet",
+    ]
+    assert main([*judging, "--dry-run"]) == 0
+    (estimate,) = capsys.readouterr().out.splitlines()
+    assert estimate.startswith("judge baseline/chance: 48 requests, 0 cached, 48 to ask (at most 144)")
+    assert main([*judging, "--max-requests", "10"]) == 4
+    assert "judging stopped at the budget" in capsys.readouterr().err
+    assert main([*judging, "--json"]) == 0
+    table, pairs, *_ = json.loads(capsys.readouterr().out)
+    (row,) = table["rows"]
+    # 24 of 80 answers differ; of the others, no judge is asked.
+    assert (row["order_dependent"], row["tie"], row["win"] + row["loss"]) == (24, 2 * PAIRS - 24, 0)
+    assert (row["win_rate value"], row["holm"], len(pairs["rows"])) == (50, 1, 2 * PAIRS)
+    for more in (["--dry-run"], ["--judge-gen", "top_p=1"]):
+        assert main(["compare", *folders, *more]) == 2
+        assert f"{more[0]} needs a judge" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("margin", ["0", "-1", "nan", "inf", "two"])

@@ -8,17 +8,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sightline.cli.options import (
+    add_dry_run,
     add_options,
     add_plot,
     add_policy,
     add_printing,
+    add_quiet,
+    add_request_limits,
     add_store,
     chart_request,
+    client_options,
     note_shadowed_runs,
+    pairs,
 )
 from sightline.errors import UserError
 from sightline.metrics.flips import LISTS
-from sightline.text import print_note
+from sightline.text import print_line, print_note
 
 if TYPE_CHECKING:
     from sightline.reporting.comparison import ComparedRuns
@@ -37,6 +42,7 @@ EXAMPLE = """examples:
   sightline compare 3 4 --tests                all significance tests, and the smallest detectable difference
   sightline compare 3 4 --margin 2             is run 4 non-inferior, or equivalent, within 2 points?
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
+  sightline compare 3 4 --judge openai/gpt-4o  which answers does a judge prefer, in both orders?
   sightline compare 3 4 --policy policy.toml   the rules of a file; exit status 5 if one is not met
   sightline compare 3 4 --by category --plot differences.pdf
                                                the differences as a forest plot
@@ -90,6 +96,18 @@ def register(parser: argparse.ArgumentParser) -> None:
     add_options(parser, ["against"])
     add_printing(parser, brief=True)
     add_store(parser)
+    judging = parser.add_argument_group("judgement of pairs")
+    judging.add_argument(
+        "--judge",
+        metavar="SPEC",
+        help="chat model that says which of the two answers to each question is better, in both orders",
+    )
+    judging.add_argument(
+        "--judge-gen", action="append", default=[], metavar="KEY=VALUE", help="sampling option of the judge"
+    )
+    add_request_limits(judging)
+    add_dry_run(judging)
+    add_quiet(judging)
     add_plot(parser, drawn="the differences")
     parser.set_defaults(execute=execute)
 
@@ -104,6 +122,9 @@ def execute(options: argparse.Namespace) -> int:
 
     if len(options.other) > 1:
         _refuse_of_two(options)
+    for name in ("judge_gen", "dry_run", "on") if options.judge is None else ():
+        if getattr(options, name):
+            raise UserError(f"--{name.replace('_', '-')} needs a judge", expected="--judge MODEL too")
     policy = None if options.policy is None else read_policy(options.policy)
     chart = chart_request(options)
     words = dict.fromkeys([*options.base, *(word for other in options.other for word in other)])
@@ -124,9 +145,14 @@ def execute(options: argparse.Namespace) -> int:
     ]
     is_brief = options.format == "table" and not options.all
     tables, status = _tables(compared, options), 0
+    if options.judge is not None:
+        judged, status = _judge(compared[0], options)
+        if options.dry_run:
+            return status
+        tables = [*judged, *tables]
     if policy is not None:
         checked = check_differences(policy, [one.comparison for one in compared])
-        tables, status = [policy_table(policy, checked), *tables], policy_status(checked)
+        tables, status = [policy_table(policy, checked), *tables], status or policy_status(checked)
     print_tables(tables, options.format, is_brief=is_brief)
     if chart is not None:
         from sightline.reporting.charts import draw_comparison
@@ -148,9 +174,40 @@ def execute(options: argparse.Namespace) -> int:
     return 5 if met else status
 
 
+def _judge(compared: ComparedRuns, options: argparse.Namespace) -> tuple[list[ReportTable], int]:
+    """Ask the judge about the pairs of answers; returns the tables and the exit status."""
+    import asyncio
+
+    from sightline.cli.build_options import print_requests
+    from sightline.cli.printing import judge_estimate, print_budget_stop
+    from sightline.config import load_config
+    from sightline.engine.client import ModelClient
+    from sightline.evaluation.pairwise import estimate_judging, judge_answers, pairwise_tables
+    from sightline.scoring.scorer import JUDGE_SAMPLING
+
+    comparison, judge = compared.comparison, options.judge
+    gen = pairs(options.judge_gen, "--judge-gen")
+    client = ModelClient(client_options(options, judge, gen=gen, keyless=options.dry_run), JUDGE_SAMPLING)
+    with client.store(only_read=options.dry_run) as store:
+        price = load_config(options.config).price(judge)
+        estimate = judge_estimate(estimate_judging(comparison, judge, client, store, price))
+        if options.dry_run:
+            print_line(estimate)
+            return [], 0
+        print_note(estimate)
+        judging = judge_answers(comparison, judge, client, store, show_progress=not options.quiet)
+        judgements = asyncio.run(judging)
+    print_requests(client)
+    if is_stopped := client.counts.stopped == "budget":
+        print_budget_stop("judging")
+    full = options.format == "json"
+    tables = pairwise_tables(comparison, judgements, options.by, full=full)
+    return tables, 4 if is_stopped else 1 if judgements.unanswered else 0
+
+
 def _refuse_of_two(options: argparse.Namespace) -> None:
     """Refuse the options that show more of one pair than a row."""
-    for name in ("tests", "list", "margin", "plot"):
+    for name in ("tests", "list", "margin", "plot", "judge"):
         if getattr(options, name) not in (None, False):
             raise UserError(f"--{name} shows one comparison", expected="two runs, or no --" + name)
 

@@ -229,12 +229,7 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
         if isinstance(value, int) and not isinstance(value, bool):
             print_line(f"{name.replace('_', ' '):<28}{value:,}")
     for judge in estimate.judges:
-        print_line(
-            f"judge {judge.model}: {judge.requests:,} requests, {judge.cached:,} cached,"
-            f" {judge.to_ask:,} to ask (at most {judge.to_ask_at_most:,}{_files(judge)}),"
-            f" expected cost {_cost(judge.expected_cost)},"
-            f" cost at full length {_cost(judge.full_length_cost)}"
-        )
+        print_line(judge_estimate(judge))
     costs = {"expected cost": estimate.expected_cost, "cost at full length": estimate.full_length_cost}
     if estimate.judges:
         costs["expected cost with judges"] = estimate.total_expected_cost
@@ -247,6 +242,15 @@ def print_estimate(estimate: RunEstimate, form: str) -> None:
         print_line()
         for line in script.splitlines():
             print_line(line)
+
+
+def judge_estimate(judge: RequestsEstimate) -> str:
+    return (
+        f"judge {judge.model}: {judge.requests:,} requests, {judge.cached:,} cached,"
+        f" {judge.to_ask:,} to ask (at most {judge.to_ask_at_most:,}{_files(judge)}),"
+        f" expected cost {_cost(judge.expected_cost)},"
+        f" cost at full length {_cost(judge.full_length_cost)}"
+    )
 
 
 def _files(judge: RequestsEstimate) -> str:

@@ -15,7 +15,7 @@ from sightline.scoring.markup import without_tokens
 from sightline.scoring.reasoning import cut_reasoning
 from sightline.scoring.text import lexicon, respelled, words
 from sightline.text import fill, load
-from sightline.types import Answer, Case, Group, ImageRef, Message, Outcome, Verdict, VerdictName, user
+from sightline.types import Answer, Case, Group, ImageRef, Message, Outcome, Text, Verdict, VerdictName, user
 
 if TYPE_CHECKING:
     import numpy as np
@@ -277,6 +277,30 @@ def _released_judgement(reply: str) -> Reading:
     else:
         yes, no = reply == "Yes", reply == "No"
     return Reading("right" if yes else "wrong" if no else "undecided", reply)
+
+
+# -- Which of two answers a judge prefers
+
+Choice = Literal["first", "second", "tie"]
+_MARKS: Mapping[str, Choice] = {"A": "first", "B": "second", "C": "tie"}
+
+
+def ask_preference(question: str, answers: tuple[str, str], reference: str = "") -> tuple[Message, ...]:
+    """Ask which of two answers is better, with the prompts of Zheng et al. 2023."""
+    prompt = load(__package__)["preferred_by_reference" if reference else "preferred"]
+    first, second = answers
+    text = fill(prompt["text"], question=question, reference=reference, first=first, second=second)
+    return Message("system", (Text(prompt["system"]),)), user(text)
+
+
+def read_preference(reply: Answer) -> Choice | None:
+    """The last mark of a reply; None without one, or if the reply is truncated.
+
+    >>> read_preference(Answer("B is vague. [[A]]")), read_preference(Answer("Both are good."))
+    ('first', None)
+    """
+    marks = re.findall(r"\[\[([ABC])\]\]", cut_reasoning(reply.text).answer)
+    return _MARKS[marks[-1]] if marks and not reply.truncated else None
 
 
 # -- Reads the verdict of a judge model from its reply

@@ -1,0 +1,187 @@
+"""A judge prefers one of two answers only if it does so in both orders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from scipy.stats import binomtest
+from tests.evaluation.test_compare import OPTIONS, outcome
+
+from sightline.engine.client import ClientOptions, ModelClient
+from sightline.evaluation.compare import compare
+from sightline.evaluation.folder import JudgedRun
+from sightline.evaluation.pairwise import (
+    AnswerPair,
+    JudgedPair,
+    Judgements,
+    estimate_judging,
+    judge_answers,
+    pairwise_tables,
+)
+from sightline.metrics.significance import Comparison
+from sightline.models.offline import OfflineModel
+from sightline.reporting.table import PValue, Value
+from sightline.scoring.scorer import Choice
+from sightline.types import Answer, Failure, Group, Request
+
+QUALITIES = {"bad": 1, "fair": 2, "good": 3}
+
+
+class Judge(OfflineModel):
+    """Prefers the better answer; in questions that say so the first one, or none that can be read."""
+
+    name = identity = "judge"
+    host = "tests"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+        self.texts: list[str] = []
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        for place, request in enumerate(requests):
+            text = "\n".join(part.text for message in request.messages for part in message.parts)  # type: ignore[union-attr]
+            name, _, rest = text.partition("Is this ")[2].partition("?")
+            first, second = (
+                rest.split(f"Assistant {which}'s Answer]\n")[1].split("\n[The")[0] for which in "AB"
+            )
+            self.asked.append((name, first, second))
+            self.texts.append(text)
+            lead = QUALITIES[first.split()[0]] - QUALITIES[second.split()[0]]
+            mark = "A" if lead > 0 or "biased" in name else "B" if lead < 0 else "C"
+            said = "I cannot say." if "mumbled" in name else f'Not "[[C]]" at once. [[{mark}]]'
+            yield place, Failure("permanent", "no") if "broken" in name else Answer(said)
+
+
+ANSWERS = {
+    "plain 1": ("bad", "good"),
+    "plain 2": ("good", "fair"),
+    "plain 3": ("fair ", "fair"),
+    "plain 4": ("fair", "fair  ok"),
+    "biased 1": ("bad", "good"),
+    "mumbled 1": ("bad", "good"),
+    "broken 1": ("bad", "good"),
+    "empty": ("bad", ""),
+}
+
+
+def compared(make_result: Any) -> Comparison:
+    runs = []
+    for side in (0, 1):
+        groups = {}
+        for name, answers in ANSWERS.items():
+            text = answers[side]
+            one = replace(
+                outcome(name, "v", "1"),
+                key=f"{side} {name}",
+                response=text,
+                status="ok" if text else "empty",
+                question=f"Is this {name}?",
+                options=("yes", "no"),
+                references=("yes",) if name != "plain 1" else (),
+            )
+            groups[name, 0, ""] = Group(name, 0, name, (one,))
+        runs.append(JudgedRun(name=f"run {side}", result=make_result(options=OPTIONS), groups=groups))
+    return compare([(runs[0], runs[1])])
+
+
+def test_a_preference_counts_in_both_orders_only(
+    make_result: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, comparison = Judge(), compared(make_result)
+    monkeypatch.setattr("sightline.replicas.fleet.resolve", lambda *_: [judge])
+    options = ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db"))
+
+    def judged() -> Judgements:
+        client = ModelClient(options, {})
+        with client.store() as store:
+            return asyncio.run(judge_answers(comparison, "judge", client, store))
+
+    found = judged()
+    assert {one.pair.other.sample: one.preference for one in found.pairs} == {
+        "plain 1": "win",
+        "plain 2": "loss",
+        "plain 3": "tie",
+        "plain 4": "tie",
+        "biased 1": "order-dependent",
+        "mumbled 1": None,
+        "broken 1": None,
+    }
+    # Each order once, and three times where no verdict can be read; never if a text is missing or equal.
+    expected = Counter[tuple[str, str, str]]()
+    for name, (base, other) in ANSWERS.items():
+        if name not in ("plain 3", "empty"):
+            times = 3 if "mumbled" in name else 1
+            expected |= {(name, base, other): times, (name, other, base): times}
+    assert Counter(judge.asked) == expected
+    # Only the first question has no reference.
+    assert sum("Reference Answer" not in text for text in judge.texts) == 2
+    assert all("?\nA. yes\nB. no\n" in text for text in judge.texts)
+    (table,) = pairwise_tables(comparison, found)
+    (row,) = table.rows
+    assert isinstance(row[1], Value)
+    assert row[1].value == pytest.approx(100 * (1 + 3 * 0.5) / 5)
+    assert row[3:] == (1, 1, 2, 1, 5, 5)
+    assert "1 pairs are order-dependent with the answer shown first preferred twice" in table.notes
+    before = len(judge.asked)
+    client = ModelClient(options, {})
+    with client.store(only_read=True) as store:
+        estimate = estimate_judging(comparison, "judge", client, store, None)
+    assert (estimate.requests, estimate.to_ask) == (12, 0)
+    assert judged() == found
+    assert len(judge.asked) == before
+
+
+def _judgements(made: Sequence[tuple[str, tuple[Choice, Choice]]]) -> Judgements:
+    pairs = [
+        JudgedPair(AnswerPair(cluster, outcome(str(n), "v", "0"), outcome(str(n), "v", "1")), choices)
+        for n, (cluster, choices) in enumerate(made)
+    ]
+    return Judgements("judge", pairs, 0, {})
+
+
+CHOSEN: list[tuple[Choice, Choice]] = [
+    ("second", "first"),
+    ("first", "second"),
+    ("tie", "tie"),
+    ("first", "first"),
+]
+"""The choices in both orders of a win, a loss, a tie and a pair that depends on the order."""
+
+
+def test_the_test_of_one_pair_a_cluster_is_the_binomial_test_of_wins_and_losses(make_result: Any) -> None:
+    comparison = compared(make_result)
+    for wins, losses, others in ((9, 2, 4), (5, 5, 1), (3, 14, 30), (0, 6, 0)):
+        kinds = [0] * wins + [1] * losses + [2, 3] * others
+        made = [(f"c{n}", CHOSEN[kind]) for n, kind in enumerate(kinds)]
+        (table,) = pairwise_tables(comparison, _judgements(made))
+        p = table.rows[0][2]
+        assert isinstance(p, PValue)
+        assert p.value == pytest.approx(binomtest(wins, wins + losses).pvalue)
+
+
+def test_of_100_intervals_of_the_win_rate_95_hold_the_true_one(make_result: Any) -> None:
+    """Clusters of one to four pairs that are judged alike; a fifth depends on the order, a tenth are ties."""
+    comparison, generator = compared(make_result), np.random.default_rng(4)
+    held = 0
+    trials = 400
+    for _ in range(trials):
+        made = []
+        for cluster in range(40):
+            chance = generator.beta(3, 1.5)  # its mean is 2/3
+            for _ in range(generator.integers(1, 5)):
+                kind = generator.choice(4, p=[0.7 * chance, 0.7 * (1 - chance), 0.1, 0.2])
+                made.append((f"c{cluster}", CHOSEN[kind]))
+        (table,) = pairwise_tables(comparison, _judgements(made))
+        rate = table.rows[0][1]
+        assert isinstance(rate, Value)
+        assert rate.low is not None
+        assert rate.high is not None
+        held += rate.low <= 100 * (0.7 * 2 / 3 + 0.3 / 2) <= rate.high
+    assert binomtest(held, trials, 0.95).pvalue > 0.01
