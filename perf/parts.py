@@ -160,8 +160,8 @@ PARTS = (
     Part(
         name="consistency",
         title="Consistency of responses beside a plain loop",
-        about="As many responses as the paper's test set has, written by a seeded generator, beside a loop that "
-        "encodes both sides of every pair with the same model, with its imports. Both give "
+        about="As many responses as the paper's test set has, written by a seeded generator, beside a loop "
+        "that encodes both sides of every pair with the same model, with its imports. Both give "
         "the same numbers to 1e-5; otherwise the script fails.",
         script="consistency.py",
         minutes=16,
