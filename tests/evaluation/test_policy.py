@@ -16,7 +16,14 @@ from tests.evaluation.test_fail_if import result
 from sightline.errors import UserError
 from sightline.evaluation.compare import compare
 from sightline.evaluation.folder import JudgedRun
-from sightline.evaluation.policy import check_differences, check_values, policy_status, read_policy
+from sightline.evaluation.policy import (
+    check_differences,
+    check_values,
+    policy_status,
+    policy_table,
+    read_policy,
+)
+from sightline.reporting.table import show
 from sightline.types import Group, MetricValue
 
 VALUES = [
@@ -58,6 +65,16 @@ def test_a_value_is_decided_by_its_whole_interval(
     assert policy_status([checked]) == {"met": 0, "not decided": 1, "not met": 5}[state]
     (incomplete,) = check_values(policy, [result(*VALUES, not_sent=1)], ["a"])
     assert incomplete.state == ("not decided" if state == "met" else state)
+
+
+def test_a_rule_about_a_value_that_is_missing_is_shown_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = _policy(tmp_path, "[codis.acc_p]\nmin = 3\n")
+    missing = MetricValue("acc_p", "all", None, 0, 0, reason="nothing was answered")
+    show([policy_table(policy, check_values(policy, [result(missing)], ["a"]))], is_brief=True)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "[codis.acc_p] a at least 3 not decided nothing was answered" in shown
 
 
 @pytest.mark.parametrize(("number", "state"), [(90.0, "not decided"), (89.0, "not met")])

@@ -339,7 +339,7 @@ def policy_table(policy: Policy, checked: Sequence[Checked]) -> ReportTable:
         (Column("text", "rule", "rule"), lambda one: one.rule.name),
         (Column("text", "run", "run"), lambda one: one.run),
         (Column("text", "must be", "required"), lambda one: one.required),
-        (Column("value", "is\n95 %", "value"), lambda one: value_cell(one.value)),
+        (Column("value", "is\n95 %", "value"), lambda one: value_cell(one.value if one.value.n else None)),
         (Column("text", "state", "state"), lambda one: one.state),
         (Column("text", "why", "why"), lambda one: one.why),
     ]
