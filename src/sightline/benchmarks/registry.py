@@ -21,6 +21,7 @@ BENCHMARKS = {
     "mmvp": "sightline.benchmarks.mmvp.benchmark:MMVP",
     "naturalbench": "sightline.benchmarks.naturalbench.benchmark:NaturalBench",
     "bivlc": "sightline.benchmarks.bivlc.benchmark:BiVLC",
+    "conbench": "sightline.benchmarks.conbench.benchmark:ConBench",
     "groups": "sightline.benchmarks.groups.benchmark:Groups",
 }
 

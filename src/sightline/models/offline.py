@@ -89,9 +89,8 @@ class Replay(OfflineModel):
 # -- Baselines without a model: `baseline/chance` picks one of the offered options at random
 
 _OPTION = re.compile(r"^\(([A-Z])\) ", re.MULTILINE)
-_OTHER_OPTION = re.compile(r"^([A-Z])[.):] |(?<=\s)\(([A-Za-z])\) |(?:^|(?<=\s))([A-Z]):", re.MULTILINE)
-"""Options in other layouts: 'A. red' on its line; '(A) red (B) blue', '(a) red (b) blue', 'A:red; B:blue'
-on one line."""
+_OTHER_OPTION = re.compile(r"(?:^|(?<=\s))([A-Z])(?:[.)] |:)|(?<=\s)\(([A-Za-z])\) ", re.MULTILINE)
+"""Options in other layouts: 'A. red B. blue', 'A:red; B:blue', '(A) red (B) blue' or '(a) red (b) blue'."""
 _ANSWER_YES_OR_NO = re.compile(r"\banswer (?:with )?yes or no\b", re.IGNORECASE)
 _QUESTION = re.compile(r"Question:\s*(.+)", re.DOTALL)
 _OR = re.compile(r"\bor\b")
@@ -140,8 +139,8 @@ def _choices(prompt: str) -> list[str]:
     ['Yes', 'No']
     >>> _choices("Which one? (A) red (B) blue"), _choices("Which one?\nA. red\nB. blue")
     (['(A)', '(B)'], ['(A)', '(B)'])
-    >>> _choices("Which one? (a) red (b) blue")
-    ['(a)', '(b)']
+    >>> _choices("Which one? (a) red (b) blue"), _choices("Which one? A. red B. blue")
+    (['(a)', '(b)'], ['(A)', '(B)'])
     >>> _choices("Which one?\nOption: A:red; B:blue;Please output the letter.")
     ['(A)', '(B)']
     >>> _choices("Is it red, or is it blue?Please answer Yes or No.")

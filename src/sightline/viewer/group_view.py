@@ -237,11 +237,18 @@ def _judges(outcome: Outcome, verdicts: Iterable[Verdict]) -> tuple[JudgeLine, .
 
 
 def _options(outcomes: Sequence[Outcome]) -> tuple[OptionRow, ...]:
-    """The options in the order of the first probe; another order of the same options is followed by text."""
+    """The options in the order of the first probe; another order of the same options is followed by text.
+
+    The right option is marked if it is the same for all probes.
+    """
     options = outcomes[0].options
     if not options or any(set(outcome.options) != set(options) for outcome in outcomes):
         return ()
-    references = right_positions(outcomes[0].references, options)
+    right = [
+        {outcome.options[place] for place in right_positions(outcome.references, outcome.options)}
+        for outcome in outcomes
+    ]
+    references = right[0] if all(texts == right[0] for texts in right) else set()
     chosen = [_option_text(outcome) for outcome in outcomes]
 
     def row(letter: str, text: str, is_reference: bool) -> OptionRow:
@@ -249,7 +256,7 @@ def _options(outcomes: Sequence[Outcome]) -> tuple[OptionRow, ...]:
         return OptionRow(letter, text, is_reference, tuple(verdicts))
 
     rows = [
-        row(LETTERS[place] if place < len(LETTERS) else str(place + 1), text, place in references)
+        row(LETTERS[place] if place < len(LETTERS) else str(place + 1), text, text in references)
         for place, text in enumerate(options)
     ]
     none = tuple(

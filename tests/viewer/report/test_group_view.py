@@ -71,6 +71,21 @@ def test_rephrasings_have_their_own_questions() -> None:
     assert [probe.label for probe in view.probes] == ["What is it?", "Name it."]
 
 
+def images_with_opposite_answers() -> GroupView:
+    probes = [
+        outcome("first", "A", "right", options=("on", "off"), extracted="A", references=("A",)),
+        outcome("second", "A", "wrong", options=("on", "off"), extracted="A", references=("B",)),
+    ]
+    return group_view(detail(probes, [["1.png"], ["2.png"]]), shown)
+
+
+def test_no_option_is_marked_right_where_the_probes_have_different_right_ones(render: Render) -> None:
+    view = images_with_opposite_answers()
+    assert [row.is_reference for row in view.options] == [False, False]
+    page = render(WHOLE, v=view)
+    assert all(shown in page for shown in ("1.png", "2.png", "Reference: A", "Reference: B"))
+
+
 def test_options_follow_their_texts_over_orders() -> None:
     rows = choices().options
     assert [(row.letter, row.is_reference, row.chosen) for row in rows] == [
@@ -104,7 +119,7 @@ def test_a_probe_shows_the_verdict_of_every_judge_on_it() -> None:
     assert view.probes[1].judges == ()
 
 
-@pytest.mark.parametrize("view", [contexts(), styles(), choices()])
+@pytest.mark.parametrize("view", [contexts(), styles(), choices(), images_with_opposite_answers()])
 def test_every_view_is_valid_html(render: Render, view: GroupView) -> None:
     assert parse_errors(render(WHOLE, v=view)) == []
 

@@ -29,11 +29,10 @@ from sightline.formats.prediction import (
 )
 from sightline.metrics.choice import MISS
 from sightline.metrics.paired import ACC_P, ACC_Q
-from sightline.scoring.chosen import read_choice
-from sightline.scoring.letters import letter_at
+from sightline.scoring.options import read_option
 from sightline.scoring.scorer import ModelScorer, Reading, Scorer
 from sightline.text import Records, counted, fill, load
-from sightline.types import Case, ImageRef, Message, Metric, Probe, Sample, Text, VerdictName, user
+from sightline.types import Case, ImageRef, Message, Metric, Probe, Sample, Text, user
 
 RECORDS = "Questions.csv"
 SAMPLING = {"temperature": 0.2, "max_tokens": 1024}
@@ -133,12 +132,7 @@ class MMVP(base.Benchmark):
 
     def rule(self, case: Case) -> Reading:
         """The option that the response states; the release has no rules, it asks GPT-4."""
-        position, rule, words = read_choice(case.texts[0], case.options, case.probe_question)
-        letter = letter_at(position)
-        if letter is None:
-            return Reading("miss", rule=rule, words=words)
-        verdict: VerdictName = "right" if letter == case.references[0] else "wrong"
-        return Reading(verdict, extracted=letter, rule=rule, words=words)
+        return read_option(case, "strict")
 
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """The rules, or the released prompt for GPT-4, whose reply is yes, no or no verdict."""
