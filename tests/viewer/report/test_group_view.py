@@ -172,3 +172,13 @@ def test_only_words_that_others_lack_are_marked() -> None:
 
 def test_responses_without_a_common_word_are_not_marked() -> None:
     assert not any(piece.marked for pieces in mark_differences(["east", "west"]) for piece in pieces)
+
+
+def test_a_report_shows_the_questions_and_references_of_images_that_differ_in_both(render: Render) -> None:
+    probes = [
+        outcome("i0", "Yes", "right", references=("Yes",), question="Is it up?"),
+        outcome("i1", "Yes", "wrong", references=("No",), question="Is it down?"),
+    ]
+    view = group_view(detail(probes, [["a.png"], ["b.png"]]), shown)
+    page = render(GROUPS + "{{ g.brief(v) }}", v=view)
+    assert all(words in page for words in ("Is it up?", "Is it down?", "Reference: Yes", "Reference: No"))

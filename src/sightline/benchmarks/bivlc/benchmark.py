@@ -124,12 +124,12 @@ class BiVLC(base.Benchmark):
         listed = [captions[at] for at in order]
         which = fill(prompts["caption"]["text"], first=listed[0], second=listed[1])
         for variant, image, letter in zip(I2T, sample.images, letters, strict=True):
-            yield _probe(sample, variant, (image, which), which.partition("\n")[0], letter, listed)
+            yield _probe(sample, variant, (image, which), letter, listed)
         heads = (prompts["image"]["first"], prompts["image"]["second"])
         shown = [part for head, at in zip(heads, order, strict=True) for part in (head, sample.images[at])]
         for variant, caption, letter in zip(T2I, captions, letters, strict=True):
             which = fill(prompts["image"]["text"], caption=caption)
-            yield _probe(sample, variant, (*shown, which), which, letter, ("Image A", "Image B"))
+            yield _probe(sample, variant, (*shown, which), letter, ("Image A", "Image B"))
 
     def rule(self, case: Case) -> Reading:
         """The option that a response states; a likelihood is neither right nor wrong."""
@@ -171,15 +171,15 @@ def _probe(
     sample: Sample,
     variant: str,
     parts: Sequence[ImageRef | str],
-    question: str,
     letter: str,
     options: Sequence[str],
 ) -> Probe:
+    """A choice; the question is the prompt without its last line, which says how to answer."""
     return Probe(
         sample=sample.id,
         variant=variant,
         messages=(user(*parts),),
-        question=question,
+        question=str(parts[-1]).rpartition("\n")[0],
         references=(letter,),
         options=tuple(options),
         labels=sample.labels,
