@@ -142,10 +142,11 @@ def response_length(words: int) -> ResponseLength:
 def same_answer(group: Group, first: int, second: int) -> bool | None:
     """Whether two answers are the same: by a verdict on them, else by their normalised texts.
 
-    None if an answer is missing or empty, or the verdict on them is undecided.
+    None if an answer is missing or empty, or the verdict on them is undecided, or for likelihoods, which are
+    numbers to compare.
     """
     one, other = group.outcomes[first], group.outcomes[second]
-    if not (one.answered and other.answered):
+    if not (one.answered and other.answered) or "likelihood" in one.scores:
         return None
     if one.key == other.key:
         return True

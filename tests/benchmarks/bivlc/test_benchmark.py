@@ -166,6 +166,8 @@ def test_a_local_model_scores_the_four_pairs(folder: Path, capsys: pytest.Captur
     assert [one["variant"] for one in answers[:4]] == ["c0_i0", "c1_i0", "c0_i1", "c1_i1"]
     assert answers[1]["prompt"] == ('Does this figure show "Dog 0 is under a bed."? Please answer yes or no.')
     assert all(float(one["response"]) < 0 for one in answers)
+    assert main(["show", "1", "-n", "1"]) == 0
+    assert "inconsistent" not in capsys.readouterr().out
     assert main([*words, "baseline/chance"]) == 2
     assert "does not report how likely an answer is" in capsys.readouterr().err
 
