@@ -206,3 +206,73 @@ def test_a_run_says_how_many_prompts_do_not_show_their_options(tmp_path: Path) -
     run = sightline.run(f"groups:{file}", model="baseline/chance", store=str(tmp_path / "s.db"))
     (note,) = [note for note in run.result.notes if "options" in note]
     assert note == "1 of 3 prompts do not show their options, so the model does not see them"
+
+
+def kit_table(path: Path, *rows: dict[str, str]) -> str:
+    """A table of VLMEvalKit: image is base64, a list of it, or the index of the row that holds it."""
+    names = ["index", "image", "hint", "question", "A", "B", "C", "answer", "category", "split"]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names, delimiter="\t")
+        writer.writeheader()
+        writer.writerows(rows)
+    return str(path)
+
+
+def test_the_columns_and_the_prompt_of_a_table_of_vlmevalkit_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prompts are what its ImageMCQDataset.build_prompt makes of these rows."""
+    monkeypatch.chdir(tmp_path)
+    red, blue = (base64.b64encode(png(colour)).decode() for colour in ("red", "blue"))
+    common = {"question": "Which?", "A": "[0, 1]", "B": "(0, 1)", "answer": "B", "split": "dev"}
+    table = kit_table(
+        tmp_path / "Bench_DEV.tsv",
+        {"index": "7", "image": "9", "category": "maths", **common},
+        {"index": "8", "image": red, "hint": "Look.", "question": "How many?", "answer": "two"},
+        {"index": "9", "image": json.dumps([red, blue]), "hint": "Think.", "C": "none", **common},
+    )
+    assert main(["data", "groups", table, "--quiet"]) == 0
+    lines = read_groups(tmp_path / "data/Bench_DEV/groups.jsonl")
+    listed = "Question: Which?\nOptions:\nA. [0, 1]\nB. (0, 1)\n"
+    end = "Please select the correct answer from the options above. \n"
+    assert [line.prompt for line in lines] == [
+        f"{listed}{end}",
+        "Hint: Look.\nHow many?",
+        f"Hint: Think.\n{listed}C. none\n{end}",
+    ]
+    assert [(line.group, line.references, line.options) for line in lines] == [
+        ("7", ("B",), ("[0, 1]", "(0, 1)")),
+        ("8", ("two",), ()),
+        ("9", ("B",), ("[0, 1]", "(0, 1)", "none")),
+    ]
+    assert lines[0].labels == {"category": "maths", "split": "dev"}
+    sent = [[(tmp_path / "data/Bench_DEV" / name).read_bytes() for name in line.images] for line in lines]
+    assert sent == [[png("red"), png("blue")], [png("red")], [png("red"), png("blue")]]
+
+
+def test_rows_of_vlmevalkit_that_lack_an_image_or_an_option_are_left_out(tmp_path: Path) -> None:
+    red = base64.b64encode(png("red")).decode()
+    table = kit_table(
+        tmp_path / "bench.tsv",
+        {"index": "1", "image": red, "question": "Fine?", "A": "yes", "B": "no", "answer": "A"},
+        {"index": "2", "image": red, "question": "Which letter?", "A": "yes", "C": "no", "answer": "C"},
+        {"index": "3", "image": "4", "question": "Whose image?"},
+        {"index": "4", "image": "", "question": "No image?"},
+    )
+    made = make_groups(Path(table), Columns(), tmp_path / "out")
+    assert made.left_out == {
+        "line 3": "an option before others is empty",
+        "line 4": "no image",
+        "line 5": "no image",
+    }
+
+
+def test_columns_that_are_neither_named_nor_those_of_vlmevalkit_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "table.csv").write_text("id,ask\ng,One?\n")
+    words = ["data", "groups", str(tmp_path / "table.csv"), "--to", str(tmp_path)]
+    assert main([*words, "--quiet"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert all(word in said for word in ("table.csv", "id, ask", "--group COLUMN and --prompt COLUMN"))
+    assert main([*words, "--group", "id", "--quiet"]) == 2

@@ -367,8 +367,7 @@ def _verbs(verbs: VerbCounts) -> ReportTable:
 
 GROUPS_EXAMPLE = """examples:
   sightline data groups questions.csv --group scene --prompt question --image file --references answer
-  sightline data groups bench.tsv --group index --prompt question --image image --options A B C D \\
-      --references answer --labels category
+  sightline data groups MMBench_DEV_EN.tsv               a table of VLMEvalKit, whose columns are known
   sightline data groups hub.parquet --group id --variant style --prompt question --image image
 """
 
@@ -377,8 +376,19 @@ def register_groups(parser: argparse.ArgumentParser) -> None:
     parser.epilog = GROUPS_EXAMPLE
     add = parser.add_argument
     add("table", metavar="TABLE", help="CSV, TSV, xlsx, JSON, JSON Lines or Parquet file")
-    add("--group", required=True, metavar="COLUMN", help="rows with the same cell are one group")
-    add("--prompt", required=True, metavar="COLUMN", help="the text that is sent after the images")
+    add(
+        "--group",
+        default="",
+        metavar="COLUMN",
+        help="rows with the same cell are one group (in a table of VLMEvalKit, default: index)",
+    )
+    add(
+        "--prompt",
+        default="",
+        metavar="COLUMN",
+        help="the text that is sent after the images (in a table of VLMEvalKit, default: its prompt, of "
+        "hint, question and options)",
+    )
     add(
         "--image",
         nargs="+",

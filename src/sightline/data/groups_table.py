@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from sightline.images import BadImage, decode, inspect_image, read_original
 from sightline.progress import progress
 from sightline.scoring.letters import are_shown, lettered
 from sightline.text import cell_text, json_records
-from sightline.types import ImageFile, ImageRef
+from sightline.types import LETTERS, ImageFile, ImageRef
 
 Row = Mapping[str, Any]
 
@@ -40,15 +41,19 @@ class Columns(Struct, frozen=True):
     """The columns of a table.
 
     The `images` of a row are sent in their order. Without `variant`, the rows of a group are numbered.
+    `group` and `prompt` may be empty for a table of VLMEvalKit: its columns stand for all that is empty. If
+    `prompt` is empty, the prompts have its form (`is_kit`), which includes the `hint`.
     """
 
-    group: str
-    prompt: str
+    group: str = ""
+    prompt: str = ""
     images: tuple[str, ...] = ()
     variant: str = ""
     options: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    hint: str = ""
+    is_kit: bool = False
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -80,8 +85,7 @@ def make_groups(
     `images` is the folder to which paths in cells are relative, by default that of the table.
     """
     with _new_folder(folder) as fresh:
-        store = _Images(fresh, images or table.parent)
-        lines, left_out = _lines(table, columns, store, show_progress)
+        lines, left_out = _lines(table, columns, fresh, images or table.parent, show_progress)
         if not lines:
             reasons = some_of(
                 [f"{where}: {why}" for where, why in left_out.items()], MOST_REASONS, separator="; "
@@ -119,14 +123,16 @@ def _new_folder(folder: Path) -> Iterator[Path]:
 
 
 def _lines(
-    table: Path, columns: Columns, store: _Images, show_progress: bool
+    table: Path, columns: Columns, folder: Path, root: Path, show_progress: bool
 ) -> tuple[list[GroupLine], dict[str, str]]:
     lines: list[GroupLine] = []
     left_out: dict[str, str] = {}
     rows_of: Counter[str] = Counter()
     variants: set[tuple[str, str]] = set()
+    columns, rows = _rows(table, columns)
+    store = _Images(folder, root, rows if isinstance(rows, list) else ())
     with progress("rows", None, "rows", show_progress=show_progress) as advance:
-        for where, row in _rows(table, columns):
+        for where, row in rows:
             group = cell_text(row.get(columns.group)).strip()
             rows_of[group] += 1
             try:
@@ -134,10 +140,10 @@ def _lines(
                 check_options(line, where, table)
                 if (group, line.variant) in variants:
                     raise _UnusableRow("its group has this variant already")
-                cells = [cell for name in columns.images for cell in _listed(row.get(name))]
-                if columns.images and not cells:
+                images = tuple(image for name in columns.images for image in store.of_cell(row, name))
+                if columns.images and not images:
                     raise _UnusableRow("no image")
-                lines.append(replace(line, images=tuple(store.add(cell, row) for cell in cells)))
+                lines.append(replace(line, images=images))
                 variants.add((group, line.variant))
             except _UnusableRow as error:
                 left_out[where] = str(error)
@@ -155,12 +161,14 @@ def _line(row: Row, group: str, columns: Columns, number: str) -> GroupLine:
             raise _UnusableRow(f"no {what}")
     labels = {name: _texts(row.get(name)) for name in columns.labels}
     options = _options(row, columns.options)
-    is_shown = are_shown(options, prompt)
+    shown = prompt if are_shown(options, prompt) else "\n".join([prompt, *lettered(options)])
+    if columns.is_kit:
+        shown = _kit_prompt(prompt, options, cell_text(row.get(columns.hint)).strip())
     return GroupLine(
         group,
         variant,
-        prompt=prompt if is_shown else "\n".join([prompt, *lettered(options)]),
-        question="" if is_shown else prompt,
+        prompt=shown,
+        question="" if shown == prompt else prompt,
         references=tuple(
             dict.fromkeys(text for name in columns.references for text in _texts(row.get(name)))
         ),
@@ -171,35 +179,80 @@ def _line(row: Row, group: str, columns: Columns, number: str) -> GroupLine:
 
 def _options(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
     """The options in a cell each, or as a list in one cell."""
-    found = [text for name in names for text in _texts(row.get(name))]
+    cells = [_texts(row.get(name)) for name in names]
+    if len(names) > 1:  # a text such as '[0, 1]' is one option
+        cells = [(text,) if (text := cell_text(row.get(name)).strip()) else () for name in names]
+    found = [text for cell in cells for text in cell]
     if len(found) == 1:
         raise _UnusableRow("only one option: a list in one cell, or a column each")
+    if len(cells) > 1 and found and not all(cells[: len(found)]):
+        raise _UnusableRow("an option before others is empty")
     return tuple(found)
 
 
-def _rows(table: Path, columns: Columns) -> Iterator[tuple[str, Row]]:
+def _kit_prompt(question: str, options: Sequence[str], hint: str) -> str:
+    """As build_prompt of VLMEvalKit's ImageMCQDataset at e8e78f05; a question without options stays alone."""
+    hinted = f"Hint: {hint}\n" if hint else ""
+    if not options:
+        return f"{hinted}{question}"
+    listed = "".join(f"{letter}. {text}\n" for letter, text in zip(LETTERS, options, strict=False))
+    return (
+        f"{hinted}Question: {question}\nOptions:\n{listed}"
+        "Please select the correct answer from the options above. \n"
+    )
+
+
+def _rows(table: Path, columns: Columns) -> tuple[Columns, Iterable[tuple[str, Row]]]:
+    """The complete names of the columns, and the rows: a list, or of a Parquet file an iterator."""
     rows = _read(table)
-    known: dict[str, None] = {}
     # Objects of JSON may lack a column that others have.
-    first = [pair for _, pair in zip(range(1000), rows, strict=False)]
-    for _, row in first:
-        known.update(dict.fromkeys(row))
+    first = [pair for _, pair in zip(range(1000), rows, strict=False)] if isinstance(rows, Iterator) else rows
+    known = dict.fromkeys(name for _, row in first for name in row)
+    if first:
+        columns = _completed(columns, known, table)
     for name in columns.named:
         if first and name not in known:
             raise unknown_name("column", name, known)
-    yield from first
-    yield from rows
+    return columns, chain(first, rows) if isinstance(rows, Iterator) else rows
 
 
-def _read(table: Path) -> Iterator[tuple[str, Row]]:
+def _completed(columns: Columns, known: Mapping[str, None], table: Path) -> Columns:
+    """The columns, with those of a table of VLMEvalKit where the group or the prompt has none."""
+    if columns.group and columns.prompt:
+        return columns
+    if not {"index", "question"} <= known.keys():
+        raise UserError(
+            "is no table of VLMEvalKit, whose columns are known",
+            file=table,
+            found=", ".join(known),
+            expected="--group COLUMN and --prompt COLUMN, or a table with the columns index and question",
+        )
+
+    def present(*names: str) -> tuple[str, ...]:
+        return tuple(name for name in names if name in known)
+
+    return Columns(
+        group=columns.group or "index",
+        prompt=columns.prompt or "question",
+        images=columns.images or present("image") or present("image_path"),
+        variant=columns.variant,
+        options=columns.options or present(*LETTERS),
+        references=columns.references or present("answer"),
+        labels=columns.labels or present("category", "l2-category", "split"),
+        hint="hint",
+        is_kit=not columns.prompt,
+    )
+
+
+def _read(table: Path) -> list[tuple[str, dict[str, Any]]] | Iterator[tuple[str, dict[str, Any]]]:
+    """The rows: a list, or of a Parquet file an iterator."""
     if table.is_file():
         with table.open("rb") as file:
             if file.read(len(PARQUET)) == PARQUET:
-                yield from parquet_rows(table)
-                return
+                return parquet_rows(table)
     content = read_bytes(table)
     is_json = content.lstrip()[:1] in (b"{", b"[")
-    yield from json_records(content, table) if is_json else table_rows(read_table(content, table), table)
+    return json_records(content, table) if is_json else table_rows(read_table(content, table), table)
 
 
 def _texts(cell: Any) -> tuple[str, ...]:
@@ -245,7 +298,7 @@ def unpack_tables(tables: Sequence[Path], folder: Path, *, show_progress: bool =
                 for where, row in _read(table):
                     # A column of the Hub's NaturalBench has had a space after its name.
                     record = {
-                        name.strip(): _unpacked(cell, row, store, (table, where, name))
+                        name.strip(): _unpacked(cell, store, (table, where, name))
                         for name, cell in row.items()
                     }
                     file.write(msgspec.json.encode(record) + b"\n")
@@ -257,16 +310,16 @@ def unpack_tables(tables: Sequence[Path], folder: Path, *, show_progress: bool =
     return Unpacked(str(folder / UNPACKED), number, images)
 
 
-def _unpacked(cell: Any, row: Row, store: _Images, place: tuple[Path, str, str]) -> Any:
+def _unpacked(cell: Any, store: _Images, place: tuple[Path, str, str]) -> Any:
     if isinstance(cell, list):
-        return [_unpacked(one, row, store, place) for one in cell]
+        return [_unpacked(one, store, place) for one in cell]
     is_struct = isinstance(cell, Mapping) and set(cell) == {"bytes", "path"}
     if not is_struct and not isinstance(cell, bytes):
         return cell
     if is_struct and not (cell["bytes"] or cell["path"]):
         return None
     try:
-        return store.add(cell, row)
+        return store.add(cell)
     except _UnusableRow as error:
         file, where, column = place
         raise UserError(
@@ -285,21 +338,28 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 class _Images:
     """The images of the new folder; each content is written once."""
 
-    def __init__(self, folder: Path, root: Path) -> None:
+    def __init__(self, folder: Path, root: Path, rows: Iterable[tuple[str, Row]] = ()) -> None:
         self._folder = folder / IMAGES
         self._root = root
         self._names: dict[str, str] = {}
-        self._by_index: dict[str, str] = {}
+        self._by_index = {cell_text(row["index"]).strip(): row for _, row in rows if "index" in row}
+        self._shared: dict[tuple[str, str], tuple[str, ...]] = {}
 
-    def add(self, cell: Any, row: Row) -> str:
-        """Copy the image of a cell, and return its path in the folder."""
+    def of_cell(self, row: Row, column: str) -> tuple[str, ...]:
+        """Copy the images of a cell, or of the row whose index it holds, and return their paths."""
+        cell = row.get(column)
+        index = cell_text(cell).strip() if isinstance(cell, str | int | float) else ""
+        other = self._by_index.get(index) if len(index) < SHORTEST_BASE64 else None
+        if other is None or other is row:
+            return tuple(map(self.add, _listed(cell)))
+        if (column, index) not in self._shared:
+            self._shared[column, index] = tuple(map(self.add, _listed(other.get(column))))
+        return self._shared[column, index]
+
+    def add(self, cell: Any) -> str:
+        """Copy an image, and return its path in the folder."""
         text = cell_text(cell).strip() if not isinstance(cell, Mapping | bytes) else ""
-        name = self._by_index.get(text) or self._copied(_content(cell, text, self._root))
-        if index := cell_text(row.get("index")).strip():
-            self._by_index.setdefault(index, name)
-        return name
-
-    def _copied(self, content: bytes) -> str:
+        content = _content(cell, text, self._root)
         digest = hashlib.sha256(content).hexdigest()[:16]
         if digest not in self._names:
             self._folder.mkdir(exist_ok=True)
