@@ -213,7 +213,7 @@ def test_repeats_are_counted_as_every_choice_of_k_answers_gives_them(
     scoring = ["score", f"groups:{tmp_path}/questions.jsonl", f"{tmp_path}/answers.jsonl", "--quiet"]
     assert main([*scoring, "--set", "embedder=none", "--out", str(tmp_path / "out")]) == 0
     (table,) = printed(capsys, tmp_path / "out", "--repeats")
-    assert len(table["rows"]) == 8
+    assert len(table["rows"]) == 9
     found = {row["metric"]: row["value value"] for row in table["rows"]}
 
     def over_choices(size: int, holds: Any) -> float:
@@ -226,6 +226,7 @@ def test_repeats_are_counted_as_every_choice_of_k_answers_gives_them(
         "expected accuracy": 100 * mean(map(mean, numbers)),
         "internal variance": 100 * mean(map(variance, numbers)),
         "consistency rate": 100 * mean(len(set(of)) == 1 for of in given.values()),
+        "repetition consistency": 100 * mean(one == of[0] for of in given.values() for one in of[1:]),
         # By hand: of g1, g2 and g5 'bus' is the most frequent answer.
         "consensus accuracy": 100 * 3 / 5,
     }

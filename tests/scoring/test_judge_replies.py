@@ -22,7 +22,7 @@ from sightline.scoring.scorer import (
     right_or_wrong,
     same_or_different,
 )
-from sightline.types import Answer
+from sightline.types import Answer, Case
 
 SCORERS = {scorer.name: scorer for scorer in (right_or_wrong(""), same_or_different(""), accepted(""))}
 WORDS = {
@@ -263,17 +263,20 @@ def test_no_reply_is_an_error(reply: str) -> None:
         assert read_verdict(reply, vocabulary) in ("right", "wrong", "undecided")
 
 
+CASE = Case(("key",), "correct", "Which?", ("A drum.",), ("a drum",))
+
+
 @pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
 def test_a_truncated_reply_holds_no_verdict(scorer: ModelScorer) -> None:
     cut = Answer("Judgement: yes, because", finish_reason="length")
-    assert scorer.reading(cut).verdict == "undecided"
-    assert scorer.reading(replace(cut, finish_reason="stop")).verdict == "right"
+    assert scorer.reading(cut, CASE).verdict == "undecided"
+    assert scorer.reading(replace(cut, finish_reason="stop"), CASE).verdict == "right"
 
 
 def test_a_released_reader_reads_what_it_got() -> None:
     cut = Answer("Judgement: Yes, right", finish_reason="length")
     for scorer in (right_or_wrong("", released=True), accepted("", released=True)):
-        assert scorer.reading(cut).verdict == "right"
+        assert scorer.reading(cut, CASE).verdict == "right"
 
 
 @pytest.mark.parametrize(

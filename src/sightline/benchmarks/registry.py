@@ -17,6 +17,7 @@ BENCHMARKS = {
     "contextual": "sightline.benchmarks.contextual.benchmark:Contextual",
     "mmr3": "sightline.benchmarks.mmr3.benchmark:MMR3",
     "ciibench": "sightline.benchmarks.ciibench.benchmark:CIIBench",
+    "dynamath": "sightline.benchmarks.dynamath.benchmark:DynaMath",
     "hallusionbench": "sightline.benchmarks.hallusionbench.benchmark:HallusionBench",
     "mmvp": "sightline.benchmarks.mmvp.benchmark:MMVP",
     "naturalbench": "sightline.benchmarks.naturalbench.benchmark:NaturalBench",

@@ -43,6 +43,18 @@ def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
         raise UserError(f"is not in the released layout ({fault(error)})", file=path) from None
 
 
+def read_records_by_id(path: Path, kind: type[Record]) -> dict[str, Record]:
+    """Read a JSON object that holds each record under its id."""
+    content = read_bytes(path)
+    try:
+        return msgspec.json.decode(content, type=dict[str, kind])  # type: ignore[valid-type]
+    except UNDECODABLE as error:
+        for _, records in json_records(content, path):
+            for name, record in records.items():
+                _check(path, name, record, kind, "")
+        raise UserError(f"is not in the released layout ({fault(error)})", file=path) from None
+
+
 def refuse_repeated_ids(path: Path, ids: Sequence[str]) -> None:
     seen: dict[str, int] = {}
     for number, name in enumerate(ids):

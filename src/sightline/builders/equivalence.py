@@ -124,7 +124,10 @@ async def by_judge(
         await client.ask(store, requests, f"judge {judge}", show_progress=show_progress)
         stored = await run_in_thread(store.answers.look_up, list({keyed.request.key for keyed in requests}))
         replies = [stored.get(keyed.request.key) for keyed in requests]
-        return [scorer.reading(one).verdict if isinstance(one, Answer) else "error" for one in replies]
+        return [
+            scorer.reading(one, case).verdict if isinstance(one, Answer) else "error"
+            for case, one in zip(cases, replies, strict=True)
+        ]
 
     verdicts = await ask(cases, 0)
     for attempt in range(1, scorer.max_attempts):

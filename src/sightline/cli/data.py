@@ -46,9 +46,9 @@ def register_pull(parser: argparse.ArgumentParser) -> None:
     add(
         "source",
         metavar="DATA_SET|TABLE",
-        help="codis, iibench, ciibench, contextual, hallusionbench, styles or embedder; or a CSV, TSV, xlsx "
-        "or JSON Lines file with the column url, and optionally image: the path below images/ (default: host "
-        "and path of the URL)",
+        help="codis, iibench, ciibench, contextual, dynamath, hallusionbench, styles or embedder; or a CSV, "
+        "TSV, xlsx or JSON Lines file with the column url, and optionally image: the path below images/ "
+        "(default: host and path of the URL)",
     )
     add("--to", default="data", metavar="DIR", help="parent folder of the data set (default: data)")
     add(
@@ -500,7 +500,7 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "benchmark",
         metavar="BENCHMARK",
-        help="codis, iibench, ciibench, contextual, hallusionbench or groups:FILE",
+        help="codis, iibench, ciibench, contextual, dynamath, hallusionbench or groups:FILE",
     )
     add_options(parser, ["data"])
     parser.add_argument("--split", metavar="S", help="only this split (default: all that exist)")

@@ -157,7 +157,7 @@ class ModelJudge(Judge):
                 reply = replies.get(keyed.request.key)
             if isinstance(reply, Answer):
                 reply = without_reasoning(reply, self._reasoning_tags)
-                reading, version = scorer.reading(reply), reply.version
+                reading, version = scorer.reading(reply, case), reply.version
             elif attempt == 0:
                 reading, version = Reading("error", reply.message if reply is not None else NOT_SENT), ""
             else:
@@ -172,7 +172,8 @@ class ModelJudge(Judge):
     def _scorer(self, case: Case) -> ModelScorer | None:
         if case.question == "correct" and not case.references:
             return None
-        return self._scorers.get(case.question)
+        scorer = self._scorers.get(case.question)
+        return scorer if scorer is None or scorer.concerns is None or scorer.concerns(case) else None
 
     def _transformed(self, file: ImageFile) -> ImageFile:
         return replace(file, transform=transform_for(file, self._model.limits))

@@ -40,6 +40,12 @@ def repeat_metrics(most: int) -> Sequence[Metric]:
         ),
         plain_metric("consistency rate", _same, meaning="requests whose repeats all give one answer"),
         plain_metric(
+            "repetition consistency",
+            _as_first,
+            meaning="repeats that give the answer of the first one",
+            source="DynaMath section 3 (RC)",
+        ),
+        plain_metric(
             "internal variance",
             partial(_chance, lambda n, c: c * (n - c) / (n * (n - 1)), FEWEST),
             meaning="c (n - c) / (n (n - 1)): 50 where one of two is right",
@@ -70,6 +76,12 @@ def _consensus(group: Group) -> Iterator[Term]:
 def _same(group: Group) -> Iterator[Term]:
     if group.complete:
         yield Term(len(set(normalised_answers(group))) == 1, 1)
+
+
+def _as_first(group: Group) -> Iterator[Term]:
+    if group.complete:
+        first, *others = normalised_answers(group)
+        yield Term(others.count(first), len(others))
 
 
 def _chance(of_counts: Callable[[int, int], float], least: int, group: Group) -> Iterator[Term]:

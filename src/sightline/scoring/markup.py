@@ -71,7 +71,17 @@ _TAGGED = re.compile(
 )
 """Tags named like the label of an answer in any language: `<answer>`, `<respuesta>`."""
 _JSON = re.compile(r"\{[^{}]*\}")
-_FIELDS = ("final_answer", "answer", "choice", "option", "selected_option", "label", "prediction", "response")
+_FIELDS = (
+    "final_answer",
+    "short_answer",
+    "answer",
+    "choice",
+    "option",
+    "selected_option",
+    "label",
+    "prediction",
+    "response",
+)
 
 
 def contents_of(response: str) -> Iterator[str]:

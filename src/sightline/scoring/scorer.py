@@ -62,6 +62,8 @@ class ModelScorer(Struct, frozen=True):
     Attributes:
         max_attempts: The number of requests, at least 1, that are sent until a reply holds a verdict.
         reads_truncated: Whether a truncated reply is read; otherwise it holds no verdict.
+        concerns: Whether the model is asked about a case; None: about all.
+        read_answer: Reads a reply that holds what the response answers, and no verdict.
     """
 
     name: str
@@ -71,11 +73,15 @@ class ModelScorer(Struct, frozen=True):
     needs_images: bool = False
     max_attempts: int = 1
     reads_truncated: bool = False
+    concerns: Callable[[Case], bool] | None = None
+    read_answer: Callable[[Case, str], Reading] | None = None
 
-    def reading(self, reply: Answer) -> Reading:
+    def reading(self, reply: Answer, case: Case) -> Reading:
         """Read a reply, unless it is truncated."""
         if reply.truncated and not self.reads_truncated:
             return Reading("undecided", reply.text)
+        if self.read_answer is not None:
+            return self.read_answer(case, reply.text)
         return self.read(reply.text)
 
 

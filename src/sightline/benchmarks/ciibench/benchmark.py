@@ -8,6 +8,7 @@ from typing import Any
 
 from sightline.benchmarks.base import (
     BenchmarkOption,
+    ByLabel,
     Release,
     ReleasedRecords,
     Setting,
@@ -73,6 +74,9 @@ class CIIBench(IIBench):
     answer_files = AnswerFiles(sample_id=question_id, sample_ids="'test-N' or 'dev-N'")
     export_formats: Mapping[str, ExportFormat] = {}
     error_types = ()
+    # Charts lack the signs of its labels unless a font of the system has them; tables do not.
+    radar_labels = ()
+    report_sections = (ByLabel("accuracy", "domain"), *IIBench.report_sections[1:])
     settings = by_name(
         _setting("none", "the question only"),
         _setting("cot", "chain of thought"),

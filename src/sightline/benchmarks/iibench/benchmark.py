@@ -109,7 +109,7 @@ class IIBench(Benchmark):
     answer_files = ANSWER_FILES
     export_formats: Mapping[str, ExportFormat] = EXPORT_FORMATS
     leading_metrics = ("accuracy",)
-    radar_labels = ("domain",)
+    radar_labels: tuple[str, ...] = ("domain",)
     chance_notes: Mapping[str, str] = {"accuracy": "chance: accuracy 16.7 (one of six options)"}
     chance_levels: Mapping[str, float] = {"accuracy": 100 / 6, "accuracy_by_position": 100 / 6}
     report_sections = (
