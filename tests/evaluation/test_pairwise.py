@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from PIL import Image
 from scipy.stats import binomtest
 from tests.evaluation.test_compare import OPTIONS, outcome
 
 from sightline.engine.client import ClientOptions, ModelClient
+from sightline.errors import UserError
 from sightline.evaluation.compare import compare
 from sightline.evaluation.folder import JudgedRun
 from sightline.evaluation.pairwise import (
@@ -25,11 +27,13 @@ from sightline.evaluation.pairwise import (
     judge_answers,
     pairwise_tables,
 )
+from sightline.images import read_image
 from sightline.metrics.significance import Comparison
+from sightline.models.base import Capabilities
 from sightline.models.offline import OfflineModel
 from sightline.reporting.table import PValue, Value
 from sightline.scoring.scorer import Choice
-from sightline.types import Answer, Failure, Group, Request
+from sightline.types import Answer, Failure, Group, ImageRef, Request
 
 QUALITIES = {"bad": 1, "fair": 2, "good": 3}
 
@@ -39,6 +43,7 @@ class Judge(OfflineModel):
 
     name = identity = "judge"
     host = "tests"
+    capabilities = Capabilities(images=False)
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, str]] = []
@@ -136,6 +141,52 @@ def test_a_preference_counts_in_both_orders_only(
     assert (estimate.requests, estimate.to_ask) == (12, 0)
     assert judged() == found
     assert len(judge.asked) == before
+
+
+class Seeing(Judge):
+    """A judge that prefers the second answer where its one image is red."""
+
+    capabilities = Capabilities(images=True)
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        for place, request in enumerate(requests):
+            (file,) = request.images.values()
+            assert request.messages[-1].parts[0] == ImageRef(file.path)
+            is_red = read_image(file).getpixel((0, 0)) == (255, 0, 0)
+            yield place, Answer("[[B]]" if is_red else "[[C]]")
+
+
+def test_a_judge_sees_the_images_of_the_data_folder(
+    make_result: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = []
+    for side in (0, 1):
+        groups = {}
+        for name in ("red", "blue"):
+            Image.new("RGB", (8, 8), name).save(tmp_path / f"{name}.png")
+            one = replace(outcome(name, "v", "1"), response=f"{side}", images=(f"{name}.png",))
+            groups[name, 0, ""] = Group(name, 0, name, (one,))
+        runs.append(JudgedRun(name=f"run {side}", result=make_result(options=OPTIONS), groups=groups))
+    comparison = compare([(runs[0], runs[1])])
+
+    def judged(judge: Judge, folder: Path | None) -> Judgements:
+        monkeypatch.setattr("sightline.replicas.fleet.resolve", lambda *_: [judge])
+        client = ModelClient(ClientOptions(model="baseline/chance", store=str(tmp_path / "s.db")), {})
+        with client.store() as store:
+            return asyncio.run(
+                judge_answers(comparison, "judge", client, store, None if folder is None else str(folder))
+            )
+
+    found = judged(Seeing(), tmp_path)
+    assert {one.pair.other.sample: one.preference for one in found.pairs} == {
+        "red": "order-dependent",
+        "blue": "tie",
+    }
+    assert not any("does not see" in note for note in pairwise_tables(comparison, found)[0].notes)
+    with pytest.raises(UserError, match="expected --data with the data folder of the runs"):
+        judged(Seeing(), tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="this judge does not accept images"):
+        judged(Judge(), tmp_path)
 
 
 def _judgements(made: Sequence[tuple[str, tuple[Choice, Choice]]]) -> Judgements:

@@ -105,6 +105,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     judging.add_argument(
         "--judge-gen", action="append", default=[], metavar="KEY=VALUE", help="sampling option of the judge"
     )
+    judging.add_argument(
+        "--data", metavar="DIR", help="data folder of the runs: the judge sees its images too"
+    )
     add_request_limits(judging)
     add_dry_run(judging)
     add_quiet(judging)
@@ -122,7 +125,7 @@ def execute(options: argparse.Namespace) -> int:
 
     if len(options.other) > 1:
         _refuse_of_two(options)
-    for name in ("judge_gen", "dry_run", "on") if options.judge is None else ():
+    for name in ("judge_gen", "data", "dry_run", "on") if options.judge is None else ():
         if getattr(options, name):
             raise UserError(f"--{name.replace('_', '-')} needs a judge", expected="--judge MODEL too")
     policy = None if options.policy is None else read_policy(options.policy)
@@ -190,12 +193,14 @@ def _judge(compared: ComparedRuns, options: argparse.Namespace) -> tuple[list[Re
     client = ModelClient(client_options(options, judge, gen=gen, keyless=options.dry_run), JUDGE_SAMPLING)
     with client.store(only_read=options.dry_run) as store:
         price = load_config(options.config).price(judge)
-        estimate = judge_estimate(estimate_judging(comparison, judge, client, store, price))
+        estimate = judge_estimate(estimate_judging(comparison, judge, client, store, price, options.data))
         if options.dry_run:
             print_line(estimate)
             return [], 0
         print_note(estimate)
-        judging = judge_answers(comparison, judge, client, store, show_progress=not options.quiet)
+        judging = judge_answers(
+            comparison, judge, client, store, options.data, show_progress=not options.quiet
+        )
         judgements = asyncio.run(judging)
     print_requests(client)
     if is_stopped := client.counts.stopped == "budget":

@@ -6,6 +6,7 @@ Judges prefer an answer for its position; a preference counts if it is the same 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -21,6 +22,7 @@ from sightline.engine.limits import DEFAULT_MAX_TOKENS, token_limit
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.estimate import RequestsEstimate, RequestTally
 from sightline.formats.jsonl import counted_notes
+from sightline.images import BadImage
 from sightline.metrics.flips import probe_pairs
 from sightline.metrics.significance import LEVEL, Comparison, flip_clusters, holm
 from sightline.metrics.statistics import cluster_positions, clustered_mean
@@ -36,9 +38,13 @@ from sightline.reporting.table import (
 )
 from sightline.scoring.scorer import Choice, ask_preference, read_preference
 from sightline.store.answers import KeyedRequest
-from sightline.store.store import Store
+from sightline.store.database import run_in_thread
+from sightline.store.store import Store, inspect_images
 from sightline.text import counted
-from sightline.types import LETTERS, Answer, MetricValue, Outcome, each_value
+from sightline.types import LETTERS, Answer, ImageFile, ImageRef, MetricValue, Outcome, each_value
+
+Images = Mapping[str, ImageFile]
+"""The images of questions by their paths in the data folder; empty if the judge sees none."""
 
 Preference = Literal["win", "loss", "tie", "order-dependent"]
 
@@ -65,11 +71,18 @@ class AnswerPair(NamedTuple):
         options = (f"{letter}. {text}" for letter, text in zip(LETTERS, shown.options, strict=False))
         return "\n".join(filter(None, (context, shown.question or shown.prompt, *options)))
 
-    def request(self, client: ModelClient, swapped: bool, draw: int) -> KeyedRequest:
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images of the question by their paths in the data folder, as one of the runs sent them."""
+        return self.other.images or self.base.images
+
+    def request(self, client: ModelClient, swapped: bool, draw: int, images: Images) -> KeyedRequest:
         answers = (self.base.response, self.other.response)
         reference = self.other.references[0] if self.other.references else ""
-        messages = ask_preference(self.question, answers[::-1] if swapped else answers, reference)
-        return client.keyed(messages, draw)
+        files = [images[path] for path in self.images if images]
+        shown = [ImageRef(file.path) for file in files]
+        messages = ask_preference(self.question, answers[::-1] if swapped else answers, reference, shown)
+        return client.keyed(messages, draw, files)
 
 
 class JudgedPair(NamedTuple):
@@ -100,6 +113,7 @@ class Judgements(NamedTuple):
     pairs: Sequence[JudgedPair]
     left_out: int
     unanswered: Mapping[str, str]
+    sees_images: bool = False
 
 
 def answer_pairs(comparison: Comparison) -> list[AnswerPair]:
@@ -112,7 +126,25 @@ def answer_pairs(comparison: Comparison) -> list[AnswerPair]:
     ]
 
 
-def _wanted(pairs: Sequence[AnswerPair], client: ModelClient) -> ReplyRequests[Choice]:
+def _images(pairs: Iterable[AnswerPair], folder: str | None, client: ModelClient, store: Store) -> Images:
+    """The images of the questions in a data folder, which a judge must accept."""
+    if folder is None:
+        return {}
+    if not client.capabilities.images:
+        raise UserError("this judge does not accept images", expected="one that does, or no --data")
+    paths = dict.fromkeys(path for pair in pairs if not pair.equal for path in pair.images)
+    inspected = inspect_images(
+        {path: ImageRef(os.path.join(folder, path), folder) for path in paths}, store, records=False
+    )
+    files: dict[str, ImageFile] = {}
+    for path, file in inspected.items():
+        if isinstance(file, BadImage):
+            raise UserError(str(file), expected="--data with the data folder of the runs")
+        files[path] = file
+    return files
+
+
+def _wanted(pairs: Sequence[AnswerPair], client: ModelClient, images: Images) -> ReplyRequests[Choice]:
     """The requests about pairs: two for each that a judge must see."""
     about = {
         f"{number} {swapped:d}": (pair, swapped)
@@ -123,7 +155,7 @@ def _wanted(pairs: Sequence[AnswerPair], client: ModelClient) -> ReplyRequests[C
 
     def request(name: str, draw: int) -> KeyedRequest:
         pair, swapped = about[name]
-        return pair.request(client, swapped, draw)
+        return pair.request(client, swapped, draw, images)
 
     def read(name: str, reply: Answer) -> tuple[Choice | None, str]:
         choice = read_preference(reply)
@@ -133,10 +165,16 @@ def _wanted(pairs: Sequence[AnswerPair], client: ModelClient) -> ReplyRequests[C
 
 
 def estimate_judging(
-    comparison: Comparison, judge: str, client: ModelClient, store: Store, price: Price | None
+    comparison: Comparison,
+    judge: str,
+    client: ModelClient,
+    store: Store,
+    price: Price | None,
+    folder: str | None = None,
 ) -> RequestsEstimate:
     """What `judge_answers` would send, and its cost; nothing is sent or written."""
-    wanted = _wanted(_with_text(answer_pairs(comparison)), client)
+    pairs = _with_text(answer_pairs(comparison))
+    wanted = _wanted(pairs, client, _images(pairs, folder, client, store))
     tally = RequestTally(
         model=judge,
         price=price,
@@ -150,17 +188,27 @@ def estimate_judging(
 
 
 async def judge_answers(
-    comparison: Comparison, judge: str, client: ModelClient, store: Store, *, show_progress: bool = False
+    comparison: Comparison,
+    judge: str,
+    client: ModelClient,
+    store: Store,
+    folder: str | None = None,
+    *,
+    show_progress: bool = False,
 ) -> Judgements:
     """Ask the judge about every pair of answers in both orders; cached replies are not requested again.
 
     When cancelled, the store keeps all replies so far.
+
+    Args:
+        folder: The data folder whose images the judge sees; None for no image.
     """
     every = answer_pairs(comparison)
     pairs = _with_text(every)
     if not pairs:
         raise UserError("the runs have no answers to the same probe", expected="runs with shared probes")
-    wanted = _wanted(pairs, client)
+    images = await run_in_thread(_images, pairs, folder, client, store)
+    wanted = _wanted(pairs, client, images)
     replies = await collect_replies(wanted, client, store, f"judge {judge}", show_progress=show_progress)
 
     def choice(number: int, swapped: bool) -> Choice | None:
@@ -171,7 +219,7 @@ async def judge_answers(
         JudgedPair(pair, (choice(number, False), choice(number, True))) for number, pair in enumerate(pairs)
     ]
     unanswered = {name: reply.unanswered for name, reply in replies.items() if reply.unanswered}
-    return Judgements(judge, judged, len(every) - len(pairs), unanswered)
+    return Judgements(judge, judged, len(every) - len(pairs), unanswered, folder is not None)
 
 
 def _with_text(pairs: Iterable[AnswerPair]) -> list[AnswerPair]:
@@ -253,16 +301,18 @@ def _lead(row: _Row, names: Sequence[str]) -> str:
 def _notes(judgements: Judgements, names: Sequence[str]) -> list[str]:
     pairs = judgements.pairs
     same = [one.choices[0] for one in pairs if one.choices[0] == one.choices[1]]
-    seen = [one.pair.other for one in pairs if not one.pair.equal and one.pair.other.images]
+    hidden = [
+        one.pair for one in pairs if not one.pair.equal and one.pair.images and not judgements.sees_images
+    ]
     failed = counted(len(judgements.unanswered), "request")
-    blind = sum(not one.references for one in seen)
+    blind = sum(not pair.other.references for pair in hidden)
     counts = [
         (
             sum(one.preference is None for one in pairs),
             f"have no verdict in both orders and are left out; {failed} without an answer",
         ),
         (judgements.left_out, "are left out: an answer is missing or empty"),
-        (len(seen), f"are about images, which the judge does not see; {blind:,} of them have no reference"),
+        (len(hidden), f"are about images, which the judge does not see; {blind:,} of them have no reference"),
         (same.count("first"), "are order-dependent with the answer shown first preferred twice"),
         (same.count("second"), "are order-dependent with the answer shown second preferred twice"),
         (sum(one.pair.equal for one in pairs), "are ties without a judge: both answers have the same text"),

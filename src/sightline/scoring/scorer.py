@@ -291,12 +291,14 @@ Choice = Literal["first", "second", "tie"]
 _MARKS: Mapping[str, Choice] = {"A": "first", "B": "second", "C": "tie"}
 
 
-def ask_preference(question: str, answers: tuple[str, str], reference: str = "") -> tuple[Message, ...]:
-    """Ask which of two answers is better, with the prompts of Zheng et al. 2023."""
+def ask_preference(
+    question: str, answers: tuple[str, str], reference: str = "", images: Sequence[ImageRef] = ()
+) -> tuple[Message, ...]:
+    """Ask which of two answers is better, with the prompts of Zheng et al. 2023, after the images, if any."""
     prompt = load(__package__)["preferred_by_reference" if reference else "preferred"]
     first, second = answers
     text = fill(prompt["text"], question=question, reference=reference, first=first, second=second)
-    return Message("system", (Text(prompt["system"]),)), user(text)
+    return Message("system", (Text(prompt["system"]),)), user(*images, text)
 
 
 def read_preference(reply: Answer) -> Choice | None:
