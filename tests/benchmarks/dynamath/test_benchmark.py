@@ -260,6 +260,33 @@ def test_a_trial_before_others_must_not_be_missing(
     assert "trial2/dataset.json" in capsys.readouterr().err
 
 
+def test_the_report_shows_the_figures_of_pulled_data(
+    written: Callable[[list[Trial]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    written([{"1": record()}] * 2)
+    for number in (1, 2):  # `data pull` puts the images of a repository below images/
+        folder = Path(f"data/images/trial{number}")
+        folder.mkdir(parents=True)
+        Path(f"data/trial{number}/image").rename(folder / "image")
+    run = ["run", "dynamath", "--data", "data", "--model", "baseline/chance", "--store", "s.db", "--out", "r"]
+    assert main(run) == 0
+    assert main(["report", "r", "--html", "r.html", "--data", "data"]) == 0
+    page = Path("r.html").read_text()
+    assert "images/trial2/image/image1.png" in page
+    assert "not shown" not in page
+
+
+def test_a_group_without_images_takes_the_whole_width_of_a_report(
+    written: Callable[[list[Trial]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    written([{"1": record()}])
+    answer({("1", 1): "B"})
+    words = ["--set", "image=off", "--out", "r"]
+    assert main(["score", "dynamath", "answers.jsonl", "--data", "data", *words]) == 0
+    assert main(["report", "r", "--html", "r.html"]) == 0
+    assert '<article class="pairrow keep wide">' in Path("r.html").read_text()
+
+
 def test_a_missing_figure_is_an_error_of_its_answer(
     written: Callable[[list[Trial]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

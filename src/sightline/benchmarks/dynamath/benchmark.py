@@ -154,13 +154,12 @@ class DynaMath(base.Benchmark):
             for name, record in trial.items():
                 _check(record, name, folder / _file(number))
         for name, first in records[0].items():
-            root = str(images)
             variants = [trial[name] for trial in records]
             yield Sample(
                 id=name,
                 question=first.question,
                 images=tuple(
-                    ImageRef(str(images / f"trial{number}" / record.image), root)
+                    ImageRef(str(images / f"trial{number}" / record.image), str(folder))
                     for number, record in zip(trials, variants, strict=True)
                 ),
                 references=(first.answer,),

@@ -127,7 +127,7 @@ class HallusionBench(base.Benchmark):
             yield Sample(
                 id=name,
                 question=of_set[0].question,
-                images=tuple(ImageRef(str(root / file), str(root)) for file in _files(of_set)),
+                images=tuple(ImageRef(str(root / file), str(folder)) for file in _files(of_set)),
                 labels={"subcategory": of_set[0].subcategory},
                 cluster=name,
                 record=of_set,
