@@ -145,6 +145,9 @@ def short(said: str) -> str:
         ("float", "2.5", r'{"solution": "\(x\)", "short answer": "2.5"}', "right", "right", "right"),
         ("text", "y = 4", short('"y = 40"'), "wrong", "right", "wrong"),
         ("text", "y = 4", short('"4"'), "right", "wrong", "right"),
+        ("text", "y = 4", short('"x = 4"'), "wrong", "wrong", "wrong"),
+        ("text", "11/02/2006", short('"11/2/2006"'), "right", "wrong", "wrong"),
+        ("float", "2.0944", short(r'"2\u03c0/3"'), "right", "wrong", "undecided"),
         ("text", "(1, 2)", short('"(1.0, 2.0)"'), "right", "wrong", "wrong"),
         ("text", "(1, 2)", short('"(-1, 2)"'), "wrong", "wrong", "wrong"),
         ("text", "Sep", short('"September"'), "right", "right", "wrong"),
@@ -216,6 +219,7 @@ def test_prompts_have_the_digests_of_those_that_the_released_code_makes(
         ("Is AB=CD? choice: (A) Yes (B) No ", ("Yes", "No")),
         ("Which?\nA. Group 1\nB. Group 2", ("Group 1", "Group 2")),
         ("Union of A and B?\nA: [1, 4]\nB: [3]\n", ("[1, 4]", "[3]")),
+        ("Which figure? (A) (B)", ("A", "B")),
         ("Is point (B) above (A)?", ()),
     ],
 )

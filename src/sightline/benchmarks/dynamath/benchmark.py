@@ -97,7 +97,8 @@ class DynaMathRecord(Struct, frozen=True):
             letters = "".join(parts[::2])
             first = letters.rfind("A")
             if "AB" in letters and letters[first:] == LETTERS[: len(letters) - first]:
-                return tuple(part.strip() for part in parts[2 * first + 1 :: 2])
+                texts = tuple(part.strip() for part in parts[2 * first + 1 :: 2])
+                return texts if all(texts) else tuple(letters[first:])  # the figure shows the options
         return ()
 
 
