@@ -149,6 +149,8 @@ def test_tests_of_all_rules_are_corrected_as_by_statsmodels(
             "correction = 'bonferroni'\n",
             "field correction: is no correction (found 'bonferroni'); expected one of",
         ),
+        ("correction = ['holm']\n", "field correction: is no correction (found ['holm'])"),
+        ("[codis.acc_p]\nmin = nan\n", "record [codis.acc_p], field min: is not finite; expected a number"),
         ("correction = 'holm'\n", "has no rule"),
         ("[iibench.accuracy]\nmin = 3\n", "no rule with min or max is about these runs"),
         ("[codis.acc_p]\nmargin = 3\n", "no rule with min or max is about these runs"),

@@ -147,15 +147,17 @@ def execute(options: argparse.Namespace) -> int:
         for one in compared
     ]
     is_brief = options.format == "table" and not options.all
-    tables, status = _tables(compared, options), 0
+    tables, statuses = _tables(compared, options), [0]
     if options.judge is not None:
         judged, status = _judge(compared[0], options)
         if options.dry_run:
             return status
         tables = [*judged, *tables]
+        statuses.append(status)
     if policy is not None:
         checked = check_differences(policy, [one.comparison for one in compared])
-        tables, status = [policy_table(policy, checked), *tables], status or policy_status(checked)
+        tables = [policy_table(policy, checked), *tables]
+        statuses.append(policy_status(checked))
     print_tables(tables, options.format, is_brief=is_brief)
     if chart is not None:
         from sightline.reporting.charts import draw_comparison
@@ -174,7 +176,8 @@ def execute(options: argparse.Namespace) -> int:
         )
     ]
     print_conditions_met(met)
-    return 5 if met else status
+    statuses.append(5 if met else 0)
+    return 4 if 4 in statuses else max(statuses)  # a reached budget takes precedence
 
 
 def _judge(compared: ComparedRuns, options: argparse.Namespace) -> tuple[list[ReportTable], int]:

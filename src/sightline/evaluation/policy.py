@@ -99,7 +99,7 @@ class Checked(NamedTuple):
 def read_policy(file: Path) -> Policy:
     tables = decode_toml(read_bytes(file), dict[str, Any], file, "a policy", expected=_EXPECTED)
     correction = tables.pop("correction", "holm")
-    if correction not in CORRECTIONS:
+    if not isinstance(correction, str) or correction not in CORRECTIONS:
         raise UserError(
             "is no correction",
             file=file,
@@ -136,6 +136,9 @@ def _rules(task: str, metrics: Any, file: Path) -> Iterator[PlacedRule]:
 def _parts(placed: PlacedRule, file: Path) -> Iterator[PlacedRule]:
     """The bounds of a value and the test of a difference, each as a rule of its own."""
     rule = placed.rule
+    for name in ("min", "max", "margin"):
+        if not math.isfinite(getattr(rule, name) or 0):
+            raise UserError("is not finite", file=file, record=placed.name, field=name, expected="a number")
     bounds = Rule(min=rule.min, max=rule.max)
     test = rule.test or ("non-inferior" if rule.margin is not None else None)
     if bounds == Rule() and test is None:
