@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="measure parts that have results, too")
     parser.add_argument("--write-only", action="store_true", help="write the page from the results")
     parser.add_argument(
-        "--peer", action="append", default=[], metavar="TOOL=PYTHON", help="see perf/peers.py"
+        "--peer", action="append", default=[], metavar="TOOL=PYTHON", help="see perf/README.md"
     )
     parser.add_argument("--against", metavar="CHECKOUT", help="see perf/path.py")
     parser.add_argument("--list", action="store_true", help="list the parts")
@@ -57,8 +57,10 @@ def main() -> int:
     read_peers(options.peer)
     failed = []
     if not options.write_only:
+        peers = [word for peer in options.peer for word in ("--peer", peer)]
         given = {
-            "peers.py": [word for peer in options.peer for word in ("--peer", peer)],
+            "peers.py": peers,
+            "scoring.py": peers,
             "path.py": [f"--against={options.against}"] if options.against else [],
         }
         parts = [_with_given(part, given.get(part.script, ())) for part in _chosen(options.only)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 
-PEERS = ("inspect_ai", "lmms_eval")
+PEERS = ("inspect_ai", "lmms_eval", "vlmeval")
 
 
 def read_peers(words: Iterable[str], peers: Iterable[str] = PEERS) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
     python perf/peers.py [--peer TOOL=PYTHON ...] [--limit N] [--rounds N] [--json FILE]
 
-TOOL is inspect_ai or lmms_eval, PYTHON the interpreter of an environment that has it (perf/README.md has the
-recipes). The server answers at once and counts the requests: a tool that sends another number fails.
-VLMEvalKit is not measured: it is in no package registry, so that no version of it could be pinned.
+TOOL is inspect_ai, lmms_eval or vlmeval (VLMEvalKit, published as nvidia-vlmeval), PYTHON the interpreter of
+an environment that has it (perf/README.md has the recipes). The server answers at once and counts the
+requests: a tool that sends another number fails.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from report import Report, new_parser
 
 CONCURRENCY = 64
 RECORDS = SHARED / "data" / "iibench" / "test.json"
+DISTRIBUTIONS = {"vlmeval": "nvidia-vlmeval"}
+"""Tool -> its name in the package registry, where that is another one."""
 
 Command = Callable[[int, Path], list[str]]
 """From the server's port and an empty folder to the arguments of a Python."""
@@ -53,12 +55,11 @@ def main() -> None:
     )
     for tool in PEERS:
         if tool in pythons:
-            name = f"{tool} {_version(tool, pythons[tool])}"
+            name = f"{tool} {version(tool, pythons[tool])}"
             command = partial(_peer_command, tool, options.limit)
             _measure(report, name, asked, options.rounds, command, floor, pythons[tool])
         else:
             report.note(f"{tool} is not measured: its environment was not given (--peer {tool}=PYTHON).")
-    report.note("VLMEvalKit is not measured: it is in no package registry.")
     report.save(options.json)
 
 
@@ -68,8 +69,9 @@ def _peer_command(tool: str, limit: int, port: int, folder: Path) -> list[str]:
     return [str(driver), str(RECORDS), str(port), str(CONCURRENCY), str(folder / tool), str(limit)]
 
 
-def _version(tool: str, python: str) -> str:
-    code = f"import importlib.metadata as m; print(m.version('{tool}'))"
+def version(tool: str, python: str) -> str:
+    """The version of a tool that an environment has."""
+    code = f"import importlib.metadata as m; print(m.version('{DISTRIBUTIONS.get(tool, tool)}'))"
     found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     if found.returncode:
         raise SystemExit(f"--peer {tool}={python}: {found.stderr.strip().splitlines()[-1]}")

@@ -25,3 +25,16 @@ def outcome(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
     """Whether the response has the letter A in parentheses, as in the driver of inspect_ai."""
     found = LETTER.search(results[0])
     return {"acc": float(found is not None and found[1] == "A")}
+
+
+def no_images(_: dict[str, Any]) -> list[Image.Image]:
+    """The questions of perf/scoring.py have no image."""
+    return []
+
+
+def chosen(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
+    """Whether lmms-eval's reader of options finds the right letter."""
+    from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
+
+    letters = list("ABCDEF"[: len(doc["options"])])
+    return {"acc": float(extract_mcq_answer(results[0], letters) == doc["letter"])}
