@@ -92,7 +92,7 @@ PARTS = (
         "reads nothing in a log; its reader is called first here. lmms-eval does not read the log that it "
         "writes; it gets the older form here, which it reads.",
         script="scoring.py",
-        minutes=6,
+        minutes=20,
     ),
     Part(
         name="judges",
