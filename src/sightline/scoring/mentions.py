@@ -174,10 +174,13 @@ class Options:
         return any(re.search(r"(?:[るただい]|다)[。.]?$", text) for text in self.texts)
 
     @cached_property
-    def _searched(self) -> tuple[re.Pattern[str] | None, Sequence[int]]:
-        """The texts that are searched in a response: those with a word that no other option equals."""
+    def _searched(self) -> Sequence[tuple[str, str, int]]:
+        """What is searched in a response, the longest first: a word that it needs, its pattern, the position.
+
+        Only texts with a word that no other option equals are searched.
+        """
         bare = [_without_article(normalised(text.replace("'", _APOSTROPHE))) for text in self.texts]
-        parts: list[tuple[int, int, str]] = []
+        parts: list[tuple[int, int, str, str]] = []
         for position, text in enumerate(self.texts):
             if (
                 not _WORD.search(text)
@@ -188,33 +191,35 @@ class Options:
                 continue
             if self.normalised.count(self.normalised[position]) > 1:
                 if len(text) > 2 and _FORMULA.search(text):
-                    parts.append((len(text), position, _formula(text)))
+                    parts.append((len(text), position, _formula(text), ""))
             elif bare.count(bare[position]) == 1:
-                parts.append((len(text), position, _searched_text(bare[position])))
+                parts.append((len(text), position, _searched_text(bare[position]), _needed(bare[position])))
             else:
-                parts.append((len(text), position, _searched_text(self.normalised[position])))
+                whole = self.normalised[position]
+                parts.append((len(text), position, _searched_text(whole), _needed(whole)))
             if "=" in text and len(text) > 2:
-                parts.append((len(text), position, _formula(text)))
+                parts.append((len(text), position, _formula(text), ""))
             if (stem := _without_object(bare[position])) and bare.count(bare[position]) == 1:
                 # 'on top of the laptop' for 'on top of it'
                 noun = rf"(?=\s+{phrases(words_of('articles'))}\s)"
-                parts.append((len(stem), position, _searched_text(stem) + noun))
+                parts.append((len(stem), position, _searched_text(stem) + noun, _needed(stem)))
         parts += [
-            (0, i, rf"{AT_START}(?<![.:\-])(?<!\d,){_number(n)}(?![\d]|[.,:]\d){_unit(self.texts[i], n)}")
+            (0, i, rf"{AT_START}(?<![.:\-])(?<!\d,){_number(n)}(?![\d]|[.,:]\d){_unit(self.texts[i], n)}", "")
             for i, n in enumerate(self.numbers)
             if not self.are_ordinals
         ]
         parts.sort(key=lambda part: -part[0])
-        if not parts:
-            return None, []
-        return re.compile("|".join(f"({part})" for _, _, part in parts), re.I), [part[1] for part in parts]
+        return [(needed, pattern, position) for _, position, pattern, needed in parts]
 
     def mark_texts(self, text: str) -> str:
         """Put signs in the place of the texts of options."""
-        pattern, positions = self._searched
-        if pattern is None:
+        # To compile a pattern takes longer than all else; most responses name one option, or a letter.
+        folded = text.casefold().replace("\u0307", "").replace("ı", "i")
+        parts = [(pattern, position) for needed, pattern, position in self._searched if needed in folded]
+        if not parts:
             return text
-        return pattern.sub(lambda found: chr(ord(TEXT) + positions[(found.lastindex or 1) - 1]), text)
+        pattern = _any_of(tuple(pattern for pattern, _ in parts))
+        return pattern.sub(lambda found: chr(ord(TEXT) + parts[(found.lastindex or 1) - 1][1]), text)
 
     def written(self, text: str) -> list[int]:
         """The positions of the options that a text equals as it is written, or else in any case."""
@@ -347,6 +352,17 @@ def _number(text: str) -> str:
         return re.escape(text)
     decimals = decimals.rstrip("0")
     return rf"{re.escape(whole)}[.,]{decimals}0*" if decimals else rf"{re.escape(whole)}(?:[.,]0+)?"
+
+
+@lru_cache(maxsize=4096)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"({pattern})" for pattern in patterns), re.I)
+
+
+def _needed(text: str) -> str:
+    """The longest word, in lower case, that a response must hold if `_searched_text` finds a text in it."""
+    words = [word for word in text.casefold().split() if re.fullmatch("[a-z]+", word) and "ss" not in word]
+    return max(words, key=len, default="")
 
 
 def _searched_text(text: str) -> str:
