@@ -39,18 +39,16 @@ UNCHANGED = "unchanged"
 Terms = Callable[[Group], Iterable[Term]]
 
 
-def acc(group: Group) -> Iterator[Term]:
+def acc(group: Group) -> list[Term]:
     """1 for a right answer, of 1 scored (3.3)."""
-    for outcome in group:
-        if outcome.scored:
-            yield Term(outcome.right, 1, outcome.labels)
+    return of_answers([(outcome.right, outcome.labels) for outcome in group if outcome.scored])
 
 
-def s_gt(group: Group) -> Iterator[Term]:
+def s_gt(group: Group) -> list[Term]:
     """The similarity of an answer to its nearest reference, of 1 answered (3.3)."""
-    for outcome in group:
-        if "s_gt" in outcome.scores:
-            yield Term(outcome.scores["s_gt"] / 100, 1, outcome.labels)
+    return of_answers(
+        [(outcome.scores["s_gt"] / 100, outcome.labels) for outcome in group if "s_gt" in outcome.scores]
+    )
 
 
 def con(group: Group) -> list[Term]:
@@ -134,7 +132,7 @@ def failures(group: Group) -> Iterator[Term]:
     """1 for a group in which not every answer is right, of 1 scored (A.5)."""
     if all(outcome.scored for outcome in group):
         yield Term(_fails(group), 1, NO_LABELS)
-        yield from (Term(_fails(group), 1, outcome.labels, overall=False) for outcome in group)
+        yield from of_answers([(_fails(group), outcome.labels) for outcome in group], overall=False)
 
 
 def in_failures(terms: Terms) -> Terms:
@@ -200,19 +198,15 @@ def minus_sampling(terms: Terms) -> Terms:
     return difference
 
 
-def refused(group: Group) -> Iterator[Term]:
+def refused(group: Group) -> list[Term]:
     """The share of answers that decline to answer (A.9.3)."""
-    for outcome in group:
-        declines = flag(outcome.scores, "refused")
-        if outcome.answered and declines is not None:
-            yield Term(declines, 1, outcome.labels)
+    declined = [(flag(outcome.scores, "refused"), outcome) for outcome in group if outcome.answered]
+    return of_answers([(value, outcome.labels) for value, outcome in declined if value is not None])
 
 
-def empty(group: Group) -> Iterator[Term]:
+def empty(group: Group) -> list[Term]:
     """The share of answers without text, or without any after post-processing."""
-    for outcome in group:
-        if outcome.answered:
-            yield Term(is_empty(outcome), 1, outcome.labels)
+    return of_answers([(is_empty(outcome), outcome.labels) for outcome in group if outcome.answered])
 
 
 def _shared(group: Group, terms: Terms) -> Sequence[Term]:
@@ -639,6 +633,16 @@ def _without_empty_answers(group: Group) -> Group:
     return replace(group, outcomes=tuple(filter(_has_text, group.outcomes)), partners=partners)
 
 
+def of_answers(values: Sequence[tuple[float, Labels]], *, overall: bool = True) -> list[Term]:
+    """A term for the value of each answer, under its labels; one for all where the labels are the same."""
+    if not values:
+        return []
+    labels = values[0][1]
+    if all(own is labels or own == labels for _, own in values):
+        return [Term(sum(value for value, _ in values), len(values), labels, overall)]
+    return [Term(value, 1, own, overall) for value, own in values]
+
+
 def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]) -> list[Term]:
     if not by_pair:
         return []
@@ -650,11 +654,14 @@ def mean_over_pairs(group: Group, by_pair: Sequence[tuple[PairPositions, float]]
         sums[second] += amount
         counts[first] += 1
         counts[second] += 1
-    by_answer = [
-        Term(total / count, 1, outcome.labels, False)
-        for outcome, total, count in zip(group.outcomes, sums, counts, strict=True)
-        if count and outcome.labels
-    ]
+    by_answer = of_answers(
+        [
+            (total / count, outcome.labels)
+            for outcome, total, count in zip(group.outcomes, sums, counts, strict=True)
+            if count and outcome.labels
+        ],
+        overall=False,
+    )
     return [Term(every, len(by_pair), NO_LABELS), *by_answer]
 
 
