@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sightline.errors import UserError
 from sightline.text import json_records
@@ -71,3 +75,35 @@ def test_a_number_that_is_too_large_is_read_as_a_text(number: str) -> None:
 def test_json_nested_too_deeply_is_refused_with_the_limit(content: str) -> None:
     with pytest.raises(UserError, match=r"nested too deeply.*1,000 levels"):
         json_records(content.encode(), Path("f"))
+
+
+_KEYS = st.sampled_from(["a", "b", '"', ":", '":', 'a":', "\\", "é"])
+_VALUES = st.recursive(
+    st.integers(0, 3) | st.text('": \\a{}[],', max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.lists(st.tuples(_KEYS, inner), max_size=3).map(tuple),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.tuples(_KEYS, _VALUES), min_size=1, max_size=4), st.sampled_from(["", " ", "\t"]))
+def test_a_key_that_stands_twice_is_refused_at_any_depth(pairs: list[Any], space: str) -> None:
+    def written(value: Any) -> str:
+        if isinstance(value, list):
+            return f"[{','.join(map(written, value))}]"
+        if isinstance(value, tuple):
+            return f"{{{','.join(f'{json.dumps(key)}{space}:{written(one)}' for key, one in value)}}}"
+        return json.dumps(value)
+
+    twice = []
+
+    def note(found: list[tuple[str, Any]]) -> None:
+        twice.append(len(dict(found)) < len(found))
+
+    content = written(tuple(pairs))
+    json.loads(content, object_pairs_hook=note)
+    try:
+        json_records(content.encode(), Path("f"), keys_once=True)
+        refused = False
+    except UserError:
+        refused = True
+    assert refused == any(twice)

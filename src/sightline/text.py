@@ -295,7 +295,7 @@ def json_records(content: bytes, path: Path, *, keys_once: bool = False) -> Reco
             if keys_once:
                 refuse_doubled_keys(content, "entry 1", path)
             return [entry]
-        if keys_once:
+        if keys_once and not _has_each_key_once(line, rows[-1][1]):
             refuse_doubled_keys(line, f"line {number}", path)
     return rows
 
@@ -313,6 +313,24 @@ def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Pa
     except (ValueError, RecursionError):
         raise _broken(line, path, number) from None
 
+
+_SPACED_COLON = re.compile(rb'"\s+:')
+
+
+def _has_each_key_once(content: bytes, decoded: object) -> bool:
+    """Whether the colons behind quotes are as many as the keys; False where something else may be one."""
+    return content.count(b'":') == _count_keys(decoded) and not _SPACED_COLON.search(content)
+
+
+def _count_keys(decoded: object) -> int:
+    if isinstance(decoded, dict):
+        return len(decoded) + sum(_count_keys(one) for one in decoded.values() if type(one) in _NESTED)
+    if isinstance(decoded, list):
+        return sum(_count_keys(one) for one in decoded if type(one) in _NESTED)
+    return 0
+
+
+_NESTED = (dict, list)
 
 _STRINGS = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?', re.DOTALL)
 """The strings of JSON, and the colon behind a key. Each is passed once, whatever quotes it holds."""
