@@ -85,14 +85,15 @@ PARTS = (
     Part(
         name="scoring",
         title="Scoring collected answers beside other tools",
-        about="100,000 answers to the questions of perf/growth.py, written by a seeded generator; 60 % are "
-        "right. A quarter each is `(B)`, `The answer is B.`, `ANSWER: B` and the text of the option. Whole "
-        "processes, with imports, that read a log, score and write the results; the ratio is that of the "
-        "times, to Sightline's. The accuracy shows what each tool's reader reads. inspect_ai's choice scorer "
-        "reads nothing in a log; its reader is called first here. lmms-eval does not read the log that it "
-        "writes; it gets the older form here, which it reads.",
+        about="Answers to the questions of perf/growth.py, written by a seeded generator; 60 % are right. A "
+        "quarter each is `(B)`, `The answer is B.`, `ANSWER: B` and the text of the option. Whole processes, "
+        "with imports, that read a log, score and write the results. The accuracy shows what each tool's "
+        "reader reads. inspect_ai's choice scorer reads nothing in a log; its reader is called first here. "
+        "lmms-eval does not read the log that it writes; it gets the older form here, which it reads. "
+        "inspect_ai's writer had not finished a log of 100,000 answers after 13 minutes, so Sightline scores "
+        "these alone.",
         script="scoring.py",
-        minutes=20,
+        minutes=5,
     ),
     Part(
         name="judges",

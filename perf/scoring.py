@@ -1,6 +1,6 @@
 """Scoring collected answers to multiple choice, beside other tools: whole processes, no server.
 
-    python perf/scoring.py [--short] [--size N] [--rounds N] [--peer TOOL=PYTHON ...] [--json FILE]
+    python perf/scoring.py [--short] [--size N] [--beside N] [--peer TOOL=PYTHON ...] [--json FILE]
 
 The questions are those of growth.py. A seeded generator answers them: three of five rightly, as "(B)", as
 "The answer is B.", as "ANSWER: B" or with the text of the option. Each tool gets the answers as its own log
@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from statistics import median
 from typing import Any, NamedTuple
 
 from growth import lines
@@ -43,35 +42,39 @@ def main() -> None:
     """Measure and print."""
     parser = new_parser(__doc__)
     parser.add_argument("--short", action="store_true", help="only 1,000 answers")
-    parser.add_argument("--size", type=int, default=100_000, help="number of answers")
-    parser.add_argument("--rounds", type=int, default=1, help="rounds; the median is printed")
+    parser.add_argument("--size", type=int, default=100_000, help="answers that Sightline scores alone")
+    parser.add_argument("--beside", type=int, default=5_000, help="answers that each tool scores")
     parser.add_argument("--peer", action="append", default=[], metavar="TOOL=PYTHON")
     options = parser.parse_args()
     pythons = {OWN: sys.executable, **read_peers(options.peer)}
-    size = 1_000 if options.short else options.size
     report = Report()
-    report.table("", "tool", "wall", "ratio", "processor s per 1,000 answers", "peak MB", "accuracy, %")
-    own: float | None = None
+    report.table("", "tool", "answers", "wall", "processor s per 1,000 answers", "peak MB", "accuracy, %")
     with tempfile.TemporaryDirectory() as folder:
-        given = Path(folder, "answers.jsonl")
-        with given.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in answered(size))
         for tool in (OWN, *TOOLS):
-            if tool not in pythons:
+            if tool in pythons:
+                _measure(
+                    tool, pythons[tool], 1_000 if options.short else options.beside, Path(folder), report
+                )
+            else:
                 report.note(f"{tool} is not measured: its environment was not given (--peer {tool}=PYTHON).")
-                continue
-            runs = [_score(tool, pythons[tool], given) for _ in range(options.rounds)]
-            wall, cpu, memory = (median(part) for part in zip(*(run.usage for run in runs), strict=True))
-            own = own or wall
-            report.row(
-                tool if tool == OWN else f"{tool} {version(tool, pythons[tool])}",
-                f"{wall:.1f} s",
-                f"{wall / own:.1f}",
-                f"{cpu * 1000 / size:.3f} s",
-                f"{memory:.0f}",
-                f"{100 * runs[-1].accuracy:.1f}",
-            )
+        if not options.short:
+            _measure(OWN, pythons[OWN], options.size, Path(folder), report)
     report.save(options.json)
+
+
+def _measure(tool: str, python: str, size: int, folder: Path, report: Report) -> None:
+    given = folder / "answers.jsonl"
+    with given.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in answered(size))
+    (wall, cpu, memory), accuracy = _score(tool, python, given)
+    report.row(
+        tool if tool == OWN else f"{tool} {version(tool, python)}",
+        f"{size:,}",
+        f"{wall:.1f} s",
+        f"{cpu * 1000 / size:.3f} s",
+        f"{memory:.0f}",
+        f"{100 * accuracy:.1f}",
+    )
 
 
 def answered(size: int, seed: int = 0) -> Iterator[dict[str, Any]]:
