@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--peer", action="append", default=[], metavar="TOOL=PYTHON")
     options = parser.parse_args()
     pythons = {OWN: sys.executable, **read_peers(options.peer)}
+    beside = 1_000 if options.short else options.beside
     report = Report()
     report.table("", "tool", "answers", "wall", "processor s per 1,000 answers", "peak MB", "accuracy, %")
     with tempfile.TemporaryDirectory() as folder:
