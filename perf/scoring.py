@@ -53,9 +53,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for tool in (OWN, *TOOLS):
             if tool in pythons:
-                _measure(
-                    tool, pythons[tool], 1_000 if options.short else options.beside, Path(folder), report
-                )
+                _measure(tool, pythons[tool], beside, Path(folder), report)
             else:
                 report.note(f"{tool} is not measured: its environment was not given (--peer {tool}=PYTHON).")
         if not options.short:
