@@ -94,6 +94,10 @@ class NamedModel(Struct, frozen=True, forbid_unknown_fields=True):
     model_id: str | None = None
 
 
+_PER_TOKEN = 0.001
+"""A price below this is one per token: o1-pro's is 0.0006, and no model costs so little per million."""
+
+
 class Price(Struct, frozen=True, forbid_unknown_fields=True):
     """Cost per million tokens, in the currency of the user's choice: finite numbers, at least 0.
 
@@ -107,8 +111,13 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
     cached: Annotated[float, Meta(ge=0)] | None = None
 
     def __post_init__(self) -> None:
-        if not all(map(math.isfinite, (self.prompt, self.completion, self.cached or 0.0))):
+        prices = (self.prompt, self.completion, self.cached or 0.0)
+        if not all(map(math.isfinite, prices)):
             raise ValueError("a price is a finite number")
+        if (price := next((one for one in prices if 0 < one < _PER_TOKEN), None)) is not None:
+            # As OpenRouter's /models and LiteLLM's input_cost_per_token state it.
+            million = f"{price * 1e6:g} per million tokens"
+            raise ValueError(f"{price:g} looks like a price per token, expected {million}")
 
     def of(self, usage: Usage) -> float:
         """Compute the cost of tokens."""
