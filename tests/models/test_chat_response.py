@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any
 
@@ -283,12 +284,6 @@ def test_what_stands_before_the_json_is_skipped(before: bytes) -> None:
     assert answer.text == "(B)"
 
 
-def test_an_event_stream_is_named() -> None:
-    failure = read_response(b'data: {"choices": []}\n\ndata: [DONE]\n', "host", 1.0)
-    assert isinstance(failure, Failure)
-    assert "event stream" in failure.message
-
-
 @pytest.mark.parametrize(
     ("told", "usage"),
     [
@@ -477,6 +472,13 @@ def test_retry_after_is_read_in_seconds_and_as_a_date() -> None:
     assert seconds_until(formatdate(time.time() - 60, usegmt=True)) == 0.0
     for duration, seconds in (("500ms", 0.5), ("2s", 2.0), ("1m30s", 90.0), ("1h", 3600.0)):
         assert seconds_until(duration) == pytest.approx(seconds)
+    now = time.time()
+    for moment in (
+        f"{now + 60}",
+        f"{(now + 60) * 1000:.0f}",
+        datetime.fromtimestamp(now + 60, UTC).isoformat(),
+    ):
+        assert seconds_until(moment) == pytest.approx(60, abs=1.5)
     for nonsense in (None, "", "soon", "Wed, 99 Nov 2099 99:99:99 GMT"):
         assert seconds_until(nonsense) is None
 
@@ -485,6 +487,33 @@ def test_retry_after_in_milliseconds_comes_first_and_a_long_pause_is_said() -> N
     failure = failure_of_status("host", 429, b"", {"retry-after-ms": "1500", "retry-after": "2"})
     assert (failure.retry_after, failure.message) == (1.5, "host: HTTP 429: ")
     assert "(Retry-After: 7,200 s)" in failure_of_status("host", 429, b"", {"retry-after": "2h"}).message
+
+
+def test_a_rate_limit_without_retry_after_says_in_its_own_headers_when_to_come_back() -> None:
+    """Values of platform.openai.com, console.groq.com, docs.anthropic.com and openai-python #937."""
+
+    def pause(headers: dict[str, str], status: int = 429) -> float | None:
+        return failure_of_status("host", status, b"", headers).retry_after
+
+    openai = {"x-ratelimit-remaining-requests": "59", "x-ratelimit-reset-requests": "1s"}
+    openai |= {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "20.5s"}
+    assert pause(openai) == 20.5
+    assert pause({**openai, "Retry-After": "3"}) == 3.0
+    assert pause({**openai, "x-ratelimit-remaining-tokens": "90"}) == 1.0
+    assert pause(openai, status=500) is None
+    assert pause({"x-rate-limit-reset-tokens": "55", "x-ratelimit-remaining-requests": "7"}) == 55.0
+    assert pause({"x-ms-retry-after-ms": "250"}) == 0.25
+    # A limit of a day is full again in hours, and has room for a call long before.
+    assert pause({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "17h12m0s"}) == 60.0
+    # Azure: openai-dotnet #838.
+    assert pause({"x-ratelimit-remaining-tokens": "-1", "x-ratelimit-reset-tokens": "0"}) is None
+    soon = datetime.fromtimestamp(time.time() + 30, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    anthropic = pause({"anthropic-ratelimit-tokens-remaining": "0", "anthropic-ratelimit-tokens-reset": soon})
+    assert anthropic == pytest.approx(30, abs=2)
+    openrouter = pause(
+        {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{(time.time() + 30) * 1000:.0f}"}
+    )
+    assert openrouter == pytest.approx(30, abs=2)
 
 
 def test_a_server_that_loads_its_model_is_asked_again_after_a_pause_as_one_without_room_is() -> None:

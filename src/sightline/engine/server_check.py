@@ -23,6 +23,7 @@ from sightline.engine.selector import OpenModels
 from sightline.errors import UserError
 from sightline.images import inspect_image, transform_for
 from sightline.models.base import Model
+from sightline.models.openai import OpenAICompatible
 from sightline.store.answers import with_key
 from sightline.text import counted, load
 from sightline.types import CUT_OFF, Answer, Failure, ImageFile, ImageRef, Request, user
@@ -427,6 +428,10 @@ async def check_server(model: Model) -> ServerCheck:
         if model.capabilities.seed:
             findings.append(await check_seed(ask))
         findings += [await check_token_limit(ask), await check_stop(ask)]
+        if isinstance(model, OpenAICompatible) and (model.form.responses or model.has_streamed):
+            form = "the Responses API" if model.form.responses else "chat completions"
+            streamed = " in event streams" if model.has_streamed else ""
+            findings.insert(0, Finding("plain chat completions", "no", f"it answers by {form}{streamed}"))
     return ServerCheck(findings, ask.asked)
 
 

@@ -254,17 +254,20 @@ MAX_TOKENS = 10**12
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens", "image_tokens")
 _DETAILS = {
-    "reasoning_tokens": "completion_tokens_details",
-    "cached_tokens": "prompt_tokens_details",
-    "image_tokens": "prompt_tokens_details",
+    "reasoning_tokens": ("completion_tokens_details", "output_tokens_details"),
+    "cached_tokens": ("prompt_tokens_details", "input_tokens_details"),
+    "image_tokens": ("prompt_tokens_details", "input_tokens_details"),
 }
-"""Count -> the object of chat completions that holds it."""
+"""Count -> the objects of chat completions and of the Responses API that hold it."""
+_RESPONSES = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+"""Count -> its name in the Responses API."""
 
 
 def read_usage(reported: Any) -> Usage:
     """Read reported token counts.
 
-    `reported`: an object in the layout of chat completions or of our own files; None if nothing is reported.
+    `reported`: an object in the layout of chat completions, of the Responses API or of our own files; None if
+    nothing is reported.
     Returns the counts. A count that is no number from 0 to `MAX_TOKENS` is None, and `invalid` names it.
     """
     if not reported:
@@ -272,10 +275,11 @@ def read_usage(reported: Any) -> Usage:
     if not isinstance(reported, dict):
         return Usage(invalid=("usage",))
     recorded = reported.get("invalid")
-    found = {name: reported.get(name) for name in _COUNTS}
-    for name, details in _DETAILS.items():
-        if isinstance(detailed := reported.get(details), dict):
-            found[name] = detailed.get(name)
+    found = {name: reported.get(name, reported.get(_RESPONSES.get(name))) for name in _COUNTS}
+    for name, objects in _DETAILS.items():
+        for details in objects:
+            if isinstance(detailed := reported.get(details), dict):
+                found[name] = detailed.get(name)
     counts = {name: _count(value) for name, value in found.items()}
     invalid = [name for name, value in found.items() if value is not None and counts[name] is None]
     if isinstance(recorded, list):

@@ -356,7 +356,7 @@ _ENDINGS = {
     "error": "error abort aborted cancelled canceled user_cancel timeout time_limit failed network_error "
     "insufficient_system_resource malformed_function_call malformed_response malformed_model_output "
     "malformed_tool_use unexpected_tool_call too_many_tool_calls missing_thought_signature server_error "
-    "incomplete not_finished load unload",
+    "incomplete in_progress queued not_finished load unload",
     "": "null none unspecified",
 }
 """Our name of a finish reason -> those of servers and providers, in lower case with `_` between words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 16 * 1024**2
 """The most bytes of a reply, decompressed. 100,000 tokens have 0.5 MB, with log-probabilities 10 MB."""
+STREAM_FACTOR = 4
+"""An event stream may have so many times more bytes: each token is an event of some 300 bytes."""
 
 IDLE_SECONDS = 4.0
 """How long an idle connection is kept. Servers close it after 5 s (uvicorn, so vLLM and SGLang)."""
@@ -76,6 +78,7 @@ class HTTPClient:
         key: str | None,
         timeouts: Timeouts,
         *,
+        key_header: Literal["Authorization", "api-key"] = "Authorization",
         proxy: str | None = None,
         connector: aiohttp.BaseConnector | None = None,
         decompress: bool = True,
@@ -84,6 +87,7 @@ class HTTPClient:
 
         Args:
             key: The key that goes with each call; None for none.
+            key_header: The header that holds the key; `Authorization` as a bearer token.
             proxy: URL of a proxy; None for none.
             connector: Makes the connections; None for one that connects to every host.
             decompress: Whether bodies of replies are decompressed.
@@ -105,6 +109,9 @@ class HTTPClient:
                 found=f"{scheme}://...",
                 expected="the URL of an HTTP proxy, or the host in the variable no_proxy",
             )
+        credentials: dict[str, str] = {}
+        if key:
+            credentials[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
         self._address = address
         self._timeouts = timeouts
         self._session = aiohttp.ClientSession(
@@ -119,7 +126,7 @@ class HTTPClient:
             headers={
                 "User-Agent": f"sightline/{__version__}",
                 "Accept-Encoding": "identity",
-                **({"Authorization": f"Bearer {key}"} if key else {}),
+                **credentials,
             },
             proxy=proxy,
             # Neither keys of ~/.netrc nor other proxies.
@@ -183,14 +190,17 @@ class HTTPClient:
 async def read_body(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
     """Read the body of a reply as far as the limit allows.
 
-    Returns at most the first `MAX_BYTES` bytes, and whether this is the whole body. The rest is not received.
+    Returns at most the first `MAX_BYTES` bytes, of an event stream `STREAM_FACTOR` times as many, and whether
+    this is the whole body. The rest is not received.
     """
-    body = b""
+    limit = MAX_BYTES * (STREAM_FACTOR if response.content_type == "text/event-stream" else 1)
+    body = bytearray()
     async for piece in response.content.iter_any():
-        body = body + piece if body else piece
-        if len(body) > MAX_BYTES:
-            return body[:MAX_BYTES], False
-    return body, True
+        body += piece
+        if len(body) > limit:
+            del body[limit:]
+            return bytes(body), False
+    return bytes(body), True
 
 
 def environment_proxy(address: str) -> str | None:

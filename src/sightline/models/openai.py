@@ -1,4 +1,4 @@
-"""OpenAI-compatible endpoints: chat completions with images (OpenAI, vLLM, SGLang, Ollama)."""
+"""OpenAI-compatible endpoints (OpenAI, Azure, vLLM, SGLang, Ollama): chat completions, the Responses API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from sightline.models.base import (
 )
 from sightline.models.chat import (
     DETAIL,
+    PLAIN,
+    RESPONSES,
     ChatRequestEncoder,
+    Form,
     failure_of_status,
     is_event_stream,
     read_response,
@@ -32,7 +35,6 @@ from sightline.models.chat import (
 from sightline.models.http_client import CallError, HTTPClient, NoAnswerError, Timeouts, environment_proxy
 from sightline.types import TIMED_OUT, Answer, Failure, Request
 
-COMPLETIONS = "/chat/completions"
 MODELS = "/models"
 
 CONNECT_SECONDS = 30
@@ -65,6 +67,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: API key, sent to this address only; None for none.
+        query: `?api-version=...` of Azure, which goes with each call; '' for other servers.
+        form: The form that the URL names; the server's errors may ask for another one.
         proxy: URL of a proxy; None: the environment decides.
     """
 
@@ -75,10 +79,16 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     key: str | None = None
     proxy: str | None = None
     is_direct: bool = False
+    query: str = ""
+    form: Form = PLAIN
 
 
 class OpenAICompatible(Model):
-    """A model behind one endpoint that speaks the chat completions protocol."""
+    """A model behind one endpoint that speaks the chat completions protocol, or OpenAI's Responses API.
+
+    `form` is what the server takes, as far as its URL and its refusals have said; `has_streamed` says whether
+    it has sent an event stream, asked for or not.
+    """
 
     def __init__(self, endpoint: Endpoint, args: EndpointArgs) -> None:
         self.name = endpoint.name
@@ -92,6 +102,9 @@ class OpenAICompatible(Model):
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self.host = f"{self._hostname}:{self._port}"
         self._key = endpoint.key
+        self._query = endpoint.query
+        self.form = endpoint.form
+        self.has_streamed = False
         self.proxy = endpoint.proxy
         if self.proxy is None and not (endpoint.is_direct or is_loopback(self._hostname)):
             self.proxy = environment_proxy(self.address)
@@ -121,7 +134,9 @@ class OpenAICompatible(Model):
     def new_client(self) -> HTTPClient:
         """Open another client of the endpoint, which has its key and its proxy."""
         timeouts = Timeouts(self._timeout, CONNECT_SECONDS)
-        return HTTPClient(self.address, self._key, timeouts, proxy=self.proxy)
+        # Azure takes a key beside an api-version in this header only; its /openai/v1 takes both headers.
+        header: Literal["Authorization", "api-key"] = "api-key" if self._query else "Authorization"
+        return HTTPClient(self.address, self._key, timeouts, key_header=header, proxy=self.proxy)
 
     async def __aexit__(self, *_: object) -> None:
         if self._client is not None:
@@ -139,7 +154,7 @@ class OpenAICompatible(Model):
     async def read_report(self, client: HTTPClient) -> ServerReport | None:
         """Read what the server says about the model; None if it does not reply with a list of models."""
         try:
-            reply = await client.call(MODELS, total=REACHABLE_SECONDS)
+            reply = await client.call(MODELS + self._query, total=REACHABLE_SECONDS)
         except CallError:
             return None
         raw = reply.body
@@ -150,27 +165,29 @@ class OpenAICompatible(Model):
 
     async def _send(self, request: Request) -> Answer | Failure:
         try:
-            return await self._call(await self._encoder.encode(request))
+            return await self._call(request)
         except BadImage as error:
             return Failure("permanent", str(error))
 
-    async def _call(self, body: bytes) -> Answer | Failure:
+    async def _call(self, request: Request) -> Answer | Failure:
+        """Make one call, and again at once where the server asks for another form of the request."""
         assert self._client is not None, "used outside 'async with'"
-        began = time.perf_counter()
-        try:
-            reply = await self._client.call(COMPLETIONS, body)
-        except NoAnswerError as error:
-            return Failure("transient", f"{self.host}: {error}; {_TIME_REMEDY}", status=TIMED_OUT)
-        except CallError as error:
-            return Failure("transient", f"{self.host}: {error}")
-        raw = self.hide_key(reply.body)
-        if not 200 <= reply.status < 300:
-            return self.redact(self._failure(reply.status, raw, reply.headers))
-        if not self._has_answered and is_event_stream(raw):
-            raise UserError(
-                f"{self.host} replies with an event stream, although 'stream' is not set",
-                expected="a server or a gateway that can answer without streaming",
-            )
+        while True:
+            form, body = self.form, await self._encoder.encode(request, self.form)
+            began = time.perf_counter()
+            try:
+                reply = await self._client.call(form.path + self._query, body)
+            except NoAnswerError as error:
+                return Failure("transient", f"{self.host}: {error}; {_TIME_REMEDY}", status=TIMED_OUT)
+            except CallError as error:
+                return Failure("transient", f"{self.host}: {error}")
+            raw = self.hide_key(reply.body)
+            if 200 <= reply.status < 300:
+                break
+            if (wanted := form.wanted(reply.status, raw)) is None:
+                return self.redact(self._failure(form, reply.status, raw, reply.headers))
+            self.form = self.form.joined(wanted)
+        self.has_streamed = self.has_streamed or is_event_stream(raw)
         if not reply.is_whole:
             self._has_answered = True
             return too_large(self.host)
@@ -197,7 +214,7 @@ class OpenAICompatible(Model):
             expected="a valid key in the environment variable that sightline.toml names for this host",
         )
 
-    def _failure(self, status: int, raw: bytes, headers: Mapping[str, str]) -> Failure:
+    def _failure(self, form: Form, status: int, raw: bytes, headers: Mapping[str, str]) -> Failure:
         """The failure for an HTTP status; before the first answer some mean that no call can succeed."""
         failure = failure_of_status(self.host, status, raw, headers)
         if self._has_answered or failure.kind == "blocked":
@@ -205,9 +222,16 @@ class OpenAICompatible(Model):
         if status in (401, 403):
             raise self.refuse_key(status)
         if status == 404 or 300 <= status < 400:
+            root = "a URL that ends in the API's root, such as http://host:8000/v1#model"
+            azure = "RESOURCE.openai.azure.com/openai"
+            if self._query and form.responses:
+                root = f"https://{azure}/v1{RESPONSES}#DEPLOYMENT for a model without chat completions"
+            elif self._query:
+                root = f"https://{azure}/deployments/DEPLOYMENT?api-version=VERSION#MODEL"
             raise UserError(
-                f"{self.address}{COMPLETIONS} does not exist or has no model '{self.model}' (HTTP {status})",
-                expected="a URL that ends in the API's root, such as http://host:8000/v1#model",
+                f"{self.address}{form.path}{self._query} does not exist or has no model '{self.model}'"
+                f" (HTTP {status})",
+                expected=root,
             )
         return failure
 

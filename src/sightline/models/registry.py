@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from sightline.config import Config, api_key
 from sightline.errors import UserError, is_secret_name, unknown_name
 from sightline.formats.prediction import AnswerFiles
 from sightline.models.base import Model, read_values, refuse_adapter
+from sightline.models.chat import COMPLETIONS, RESPONSES, Form
 from sightline.models.openai import Endpoint, EndpointArgs, OpenAICompatible
 from sightline.plugins import find_entry, plugged_in, registered_names, wrong_return
 
@@ -28,6 +30,10 @@ OPENAI = "https://api.openai.com/v1"
 MINI = Path(__file__).parent / "mini"
 """The folder of the embedded model."""
 _ADDRESS = "http://HOST:PORT/v1#MODEL"
+_AFTER_ROOT = re.compile(rf"({COMPLETIONS})?/*(?=\?|$)")
+"""What a URL may have after the root of the API, as Azure's portal shows it, before the query."""
+_QUERY = re.compile(r"api-version=[\w.-]+")
+"""The only query that a URL may have: that of Azure."""
 
 
 class ModelOptions(Struct, frozen=True):
@@ -88,7 +94,7 @@ def endpoint(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
         raise UserError(
             f"the URL {spec} does not say which model", expected=f"{spec}#MODEL, as the server names it"
         )
-    parts = [address.strip().rstrip("/") for address in addresses.split(",")]
+    parts = [_AFTER_ROOT.sub("", address.strip(), count=1) for address in addresses.split(",")]
     if options.batch and len(parts) > 1:
         raise UserError(
             f"--batch needs one server, and {spec} names {len(parts)}", expected=f"{parts[0]}#{model}"
@@ -177,13 +183,23 @@ def _at_address(
 ) -> Model:
     hostname, port = _host_and_port(address)
     host = options.config.host(hostname, port)
+    root, _, query = address.partition("?")
+    form = Form(responses=root.endswith(RESPONSES))
+    if options.batch and (query or form.responses):
+        raise UserError(
+            f"--batch sends chat completions, and not to a URL with {'a query' if query else RESPONSES}",
+            found=address,
+            expected="the root of the API; at Azure https://RESOURCE.openai.azure.com/openai/v1#DEPLOYMENT",
+        )
     target = Endpoint(
-        address=address,
+        address=root.removesuffix(RESPONSES),
         model=model,
         name=spec,
         identity=f"{spec.partition('#')[0] if '#' in spec else address} {model}",
         key=None if options.keyless else api_key(host, hostname, default_variable),
         proxy=host.proxy,
+        query=f"?{query}" if query else "",
+        form=form,
     )
     live = OpenAICompatible(target, _arguments(options.args, EndpointArgs, spec))
     if not options.batch:
@@ -224,10 +240,11 @@ def _served(kind: ServerKind, model: str, spec: str, options: ModelOptions) -> S
 
 def _host_and_port(address: str) -> tuple[str, int]:
     """Split an address. Raises UserError where it is invalid, or may hold a secret."""
-    if "@" in address or "?" in address:
+    query = address.partition("?")[2]
+    if "@" in address or (query and not _QUERY.fullmatch(query)):
         raise UserError(
             "the model's URL contains a password or a query, which would be written to the results",
-            expected="a key variable for this host in sightline.toml",
+            expected="a key variable for this host in sightline.toml, and no query but ?api-version=VERSION",
         )
     try:
         parts = urlsplit(address)
