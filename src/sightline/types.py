@@ -544,7 +544,8 @@ class Metric(Struct, frozen=True, kw_only=True):
             nothing was answered.
         labels: The labels under which the metric has values. `varying`: those that vary within a group, and
             no value over all; `shared`: the others.
-        per_group: Whether a group counts as one unit: it is undecided if undecided outcomes could change it.
+        per_group: Whether each term is about several answers, all of a group or of a part of it: the term is
+            undecided if undecided outcomes could change it.
         graded: Whether a unit may have any value of the range (a similarity); otherwise it is right or wrong.
     """
 

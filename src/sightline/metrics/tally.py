@@ -341,10 +341,10 @@ class TermTable:
         """Add the terms of every metric over a group. Raises ValueError: a term is not finite."""
         terms: list[Term] = []
         kinds: list[int] = []
-        complete, same = group.complete, ((ALL_SCENARIOS, group),)
+        complete, same = group.complete, ((ALL_SCENARIOS, group, None),)
         for first_kind, metric, terms_of in self._columns:
-            for scenario, variant in scenarios(group, metric) if has_undecided else same:
-                terms += terms_of(variant)
+            for scenario, variant, own in scenarios(group, metric) if has_undecided else same:
+                terms += terms_of(variant) if own is None else own
                 if added := len(terms) - len(kinds):
                     kinds += [first_kind + scenario] * added
                     if not complete:
@@ -354,10 +354,10 @@ class TermTable:
         if complete:
             self._answered += b"\1" * len(terms)
         sums, counts = self._checked(group, terms, kinds)
-        own = self._set(group.labels)
-        self._group_sets.add(own)
+        group_set = self._set(group.labels)
+        self._group_sets.add(group_set)
         self._term_sets.extend(
-            [-1 - own if term.labels is None else self._set(term.labels) for term in terms]
+            [-1 - group_set if term.labels is None else self._set(term.labels) for term in terms]
         )
         self._kinds.extend(kinds)
         self._sums.extend(sums)
@@ -488,20 +488,26 @@ ALL_SCENARIOS, AS_JUDGED, DECIDED, IF_RIGHT = range(SCENARIOS)
 """The scenarios: as judged, without undecided verdicts, and as if they were right. The first means all."""
 
 
-def scenarios(group: Group, metric: Metric) -> Iterator[tuple[int, Group]]:
-    """List a group with undecided verdicts as each scenario of a metric reads it."""
+def scenarios(group: Group, metric: Metric) -> Iterator[tuple[int, Group, Sequence[Term] | None]]:
+    """List a group with undecided verdicts as each scenario of a metric reads it.
+
+    Yields:
+        The scenario, the group, and those terms of it that count; None for all.
+    """
     if metric.judged != "correct":
-        yield ALL_SCENARIOS, group
+        yield ALL_SCENARIOS, group, None
         return
-    yield AS_JUDGED, group
-    yield IF_RIGHT, if_right(group)
+    yield AS_JUDGED, group, None
+    right = if_right(group)
+    yield IF_RIGHT, right, None
     if metric.per_group:
-        if list(metric.terms(if_wrong(group))) == list(metric.terms(if_right(group))):
-            yield DECIDED, if_right(group)
+        best, worst = list(metric.terms(right)), list(metric.terms(if_wrong(group)))
+        if len(best) == len(worst):
+            yield DECIDED, right, [one for one, other in zip(best, worst, strict=True) if one == other]
         return
     decided = _decided(group, metric.needs)
     if decided.outcomes:
-        yield DECIDED, decided
+        yield DECIDED, decided, None
 
 
 def contains_undecided(group: Group) -> bool:

@@ -18,8 +18,8 @@ from sightline.benchmarks.dynamath.readers import FLOAT, READERS, answer_type, p
 from sightline.benchmarks.released import data_folder, read_records_by_id
 from sightline.errors import UserError
 from sightline.formats.prediction import AnswerFiles
-from sightline.metrics.choice import MISS, accuracy, all_right
-from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, Scorer
+from sightline.metrics.choice import MISS, accuracy, consistent
+from sightline.scoring.scorer import ModelScorer, RuleScorer, Scorer
 from sightline.text import fill, load
 from sightline.types import (
     LETTERS,
@@ -290,7 +290,7 @@ METRICS = (
     ),
     Metric(
         name="worst_case",
-        terms=all_right(lambda outcome: ""),
+        terms=consistent,
         meaning="seed questions that are answered right in every variant (A_wst)",
         better="higher",
         source="DynaMath section 3",
@@ -298,9 +298,11 @@ METRICS = (
     Metric(
         name="robustness",
         terms=_robustness,
+        per_group=True,
         meaning="worst_case / average (RR): right answers whose seed question is right in every variant",
         better="higher",
         source="DynaMath section 3",
     ),
     MISS,
 )
+        per_group=True,

@@ -299,12 +299,12 @@ def _metric(name: str, terms: Callable[[Group], Iterator[Term]], meaning: str, *
     return Metric(name=name, terms=terms, meaning=meaning, **fixed)
 
 
-_HIGH: Mapping[str, Any] = {"better": "higher"}
-_LOW: Mapping[str, Any] = {"better": "lower"}
-_KIT: Mapping[str, Any] = {"better": "higher", "source": "VLMEvalKit, whose keys leave out the category"}
+_HIGH: Mapping[str, Any] = {"better": "higher", "per_group": True}
+_LOW: Mapping[str, Any] = {"better": "lower", "per_group": True}
+_KIT: Mapping[str, Any] = {**_HIGH, "source": "VLMEvalKit, whose keys leave out the category"}
 _CAUSE: Mapping[str, Any] = {"judged": "same_meaning"}
 METRICS = (
-    _metric("a_acc", partial(_each, _is_right), "questions answered right", **_HIGH),
+    _metric("a_acc", partial(_each, _is_right), "questions answered right", better="higher"),
     _metric("q_acc", all_right(_question, _is_right), "question pairs right about every figure", **_HIGH),
     _metric("f_acc", partial(_figures, all), "figures whose questions are all answered right", **_HIGH),
     _metric("easy_acc", _by_difficulty("easy"), "question pairs whose easy questions are all right", **_HIGH),

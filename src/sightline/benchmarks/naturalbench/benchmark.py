@@ -189,12 +189,16 @@ def _metric(name: str, terms: Callable[[Group], Iterator[Term]], meaning: str, *
 METRICS = (
     _metric("g_acc", choice.consistent, "groups of which all four answers are right", per_group=True),
     _metric(
-        "q_acc", choice.all_right(lambda one: one.variant[:2]), "questions answered right about both images"
+        "q_acc",
+        choice.all_right(lambda one: one.variant[:2]),
+        "questions answered right about both images",
+        per_group=True,
     ),
     _metric(
         "i_acc",
         choice.all_right(lambda one: one.variant[3:]),
         "images about which both questions are answered right",
+        per_group=True,
     ),
     _metric("acc", choice.accuracy, "questions, about each image, that are answered right"),
     choice.MISS,
