@@ -109,7 +109,7 @@ def test_a_judge_prompt_of_the_page_is_an_option(changed: Callable[[str], Call],
         "scorers = benchmark('codis').scorers({'judge_prompt': 'strict'})\n"
         "scorer = by_question(scorers, ModelScorer)['correct']\n"
         "case = Case(('k',), 'correct', 'Up?', ('up',), ('down',))\n"
-        "print(scorer.ask(case)[0].parts[0].text, scorer.read('Wrong.').verdict)"
+        "print(scorer.ask(case)[0].parts[0].text, scorer.read(case, 'Wrong.').verdict)"
     )
     printed = call("-c", code)
     assert "Question: Up?\nReference: down\nOutput: up\n" in printed

@@ -95,7 +95,7 @@ def test_a_humans_file_needs_four_fields(tmp_path: Path) -> None:
 
 def test_a_benchmark_with_rules_only_refuses_a_model_judge() -> None:
     with pytest.raises(UserError, match="iibench does not accept the judge 'openai/gpt-4o'"):
-        check_judge_kinds(IIBench(), ["openai/gpt-4o"])
+        check_judge_kinds(IIBench(), ["openai/gpt-4o"], {})
     assert [judge_kind(j) for j in ("rules", "human:x", "openai/x")] == ["rules", "human", "model"]
 
 

@@ -91,7 +91,7 @@ def comparing_judge(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **needs: An
 
     def scorers(self: Codis, options: Mapping[str, Any]) -> Sequence[Scorer]:
         rules = [scorer for scorer in own(self, options) if not isinstance(scorer, ModelScorer)]
-        return [*rules, ModelScorer("same", "same_meaning", prompt, lambda _: Reading("undecided"), **needs)]
+        return [*rules, ModelScorer("same", "same_meaning", prompt, lambda *_: Reading("undecided"), **needs)]
 
     def prompt(case: Case) -> tuple[Any, ...]:
         return (user("same? " + " / ".join(case.texts)),)

@@ -18,6 +18,7 @@ from sightline.scoring.non_answers import is_refusal
 from sightline.scoring.reasoning import cut_reasoning
 from sightline.scoring.scorer import ModelScorer, same_or_different
 from sightline.scoring.text import answer_part
+from sightline.types import Case
 
 Line = Mapping[str, Any]
 HERE = Path(__file__).parent
@@ -61,7 +62,8 @@ def test_the_reader_of_judge_replies_agrees_with_the_labels() -> None:
     }
 
     def verdict(line: Line) -> str:
-        decided = scorers[line["prompt"]].read(line["reply"]).verdict
+        case = Case((), "correct", "", ())  # these judges read the reply alone
+        decided = scorers[line["prompt"]].read(case, line["reply"]).verdict
         return {"right": "yes", "wrong": "no"}.get(decided, decided)
 
     _check("judge_replies.jsonl", verdict)

@@ -78,4 +78,4 @@ def test_a_judge_who_sees_is_shown_the_image_before_the_same_words() -> None:
 )
 def test_as_released_the_first_judgement_counts_and_yes_wins(reply: str, expected: str) -> None:
     """eval/response_eval_gpt4.py: what follows 'Judgement: ', in which 'Yes' is looked for before 'No'."""
-    assert accepted(PROMPT, released=True).read(reply).verdict == expected
+    assert accepted(PROMPT, released=True).read(CASE, reply).verdict == expected

@@ -64,7 +64,7 @@ REPLIES = [
 
 
 def test_no_labelled_reply_is_misread_and_few_are_undecided() -> None:
-    read = [(one, SCORERS[one.prompt].read(one.reply).verdict) for one in REPLIES]
+    read = [(one, SCORERS[one.prompt].read(CASE, one.reply).verdict) for one in REPLIES]
     assert [one.reply for one, verdict in read if verdict not in (one.verdict, "undecided")] == []
     lost = [one.reply for one, verdict in read if verdict != one.verdict]
     assert len(lost) <= 0.02 * len(REPLIES), lost
@@ -75,7 +75,7 @@ def test_every_judge_prompt_reads_its_verdict_in_every_form(prompt: str, decorat
     right, wrong = WORDS[prompt]
     for word, other, expected in ((right, wrong, "right"), (wrong, right, "wrong")):
         reply = decoration.format(word, other=other, right=right, wrong=wrong)
-        assert SCORERS[prompt].read(reply).verdict == expected, reply
+        assert SCORERS[prompt].read(CASE, reply).verdict == expected, reply
 
 
 @pytest.mark.parametrize("prompt", WORDS)
@@ -83,7 +83,7 @@ def test_both_verdicts_or_none_are_undecided(prompt: str) -> None:
     right, wrong = WORDS[prompt]
     both = [f"{right}{between}{wrong}" for between in (" or ", "/", " and ", "\n")]
     for reply in (*both, "", "Hm."):
-        assert SCORERS[prompt].read(reply).verdict == "undecided", reply
+        assert SCORERS[prompt].read(CASE, reply).verdict == "undecided", reply
 
 
 @pytest.mark.parametrize(

@@ -212,31 +212,39 @@ def judge_kind(judge: str) -> JudgeKind:
     return "human" if judge.startswith(HUMAN_PREFIX) else "model"
 
 
-def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str]) -> None:
+def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Raise UserError for a judge of a kind that the benchmark does not take, or not with these options."""
     for judge in judges:
         if judge_kind(judge) not in benchmark.judged_by:
             raise UserError(
                 f"{benchmark.name} does not accept the judge '{judge}': rules read its answers",
                 expected=f"--judge {' or '.join(benchmark.judged_by)}",
             )
+        if judge_kind(judge) == "model" and not by_question(benchmark.scorers(options), ModelScorer):
+            raise UserError(
+                f"the judge '{judge}' has nothing to decide: these options of {benchmark.name} ask no model",
+                expected="--judge rules, or other values of --set",
+            )
 
 
 def with_deciding_rules(
     benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Put the rules before judges none of which can decide whether an answer is correct."""
+    """Put the rules before judges none of which can decide of every answer whether it is correct."""
     able = "rules" in judges or any(can_decide(benchmark, judge, "correct", options) for judge in judges)
     return tuple(judges) if able else ("rules", *judges)
 
 
 def can_decide(benchmark: Benchmark, judge: str, question: str, options: Mapping[str, Any]) -> bool:
+    """Whether a judge takes every case of a question."""
     kind = judge_kind(judge)
     if kind == "human":
         return True
     scorers = benchmark.scorers(options)
     if kind == "rules":
         return question in by_question(scorers, RuleScorer)
-    return question in by_question(scorers, ModelScorer)
+    scorer = by_question(scorers, ModelScorer).get(question)
+    return scorer is not None and scorer.concerns is None
 
 
 def _verdict(case: Case, reading: Reading, scorer: str, judge: str, kind: JudgeKind) -> Verdict:

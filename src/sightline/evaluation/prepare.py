@@ -162,7 +162,7 @@ def prepare_evaluation(
         fail_if, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENT_METRICS]
     )
     split = split_of(benchmark, spec)
-    check_judge_kinds(benchmark, spec.judge)
+    check_judge_kinds(benchmark, spec.judge, options.benchmark)
     spec = replace_options(spec, judge=with_deciding_rules(benchmark, spec.judge, options.benchmark))
     measures = prepare_measures(benchmark, options.benchmark)
     config = load_config(spec.config)

@@ -205,10 +205,10 @@ def _check_judge(item: PreparedTask, judge: str) -> None:
         raise UserError(
             "humans do not judge while inspect runs", expected="sightline score --judge human:FILE"
         )
-    check_judge_kinds(item.benchmark, (judge,))
+    check_judge_kinds(item.benchmark, (judge,), item.options.benchmark)
     if not can_decide(item.benchmark, judge, "correct", item.options.benchmark):
         raise UserError(
-            f"{item.benchmark.name} has no prompt for the judge '{judge}'", expected="judge=rules"
+            f"the judge '{judge}' cannot decide every answer of {item.benchmark.name}", expected="judge=rules"
         )
     if judge_kind(judge) == "model":
         try:

@@ -63,26 +63,22 @@ class ModelScorer(Struct, frozen=True):
         max_attempts: The number of requests, at least 1, that are sent until a reply holds a verdict.
         reads_truncated: Whether a truncated reply is read; otherwise it holds no verdict.
         concerns: Whether the model is asked about a case; None: about all.
-        read_answer: Reads a reply that holds what the response answers, and no verdict.
     """
 
     name: str
     question: str
     ask: Callable[[Case], tuple[Message, ...]]
-    read: Callable[[str], Reading]
+    read: Callable[[Case, str], Reading]
     needs_images: bool = False
     max_attempts: int = 1
     reads_truncated: bool = False
     concerns: Callable[[Case], bool] | None = None
-    read_answer: Callable[[Case, str], Reading] | None = None
 
     def reading(self, reply: Answer, case: Case) -> Reading:
         """Read a reply, unless it is truncated."""
         if reply.truncated and not self.reads_truncated:
             return Reading("undecided", reply.text)
-        if self.read_answer is not None:
-            return self.read_answer(case, reply.text)
-        return self.read(reply.text)
+        return self.read(case, reply.text)
 
 
 class VectorScorer(Struct, frozen=True):
@@ -226,7 +222,7 @@ def right_or_wrong(prompt: str, *, released: bool = False) -> ModelScorer:
             ),
         )
 
-    def read(reply: str) -> Reading:
+    def read(case: Case, reply: str) -> Reading:
         if released:
             return Reading("right" if "right" in reply else "wrong", reply)
         return Reading(read_verdict(reply, CORRECT), reply)
@@ -244,7 +240,7 @@ def same_or_different(prompt: str) -> ModelScorer:
         first, second = case.texts
         return (user(fill(prompt, question=case.probe_question, first=first, second=second)),)
 
-    def read(reply: str) -> Reading:
+    def read(case: Case, reply: str) -> Reading:
         return Reading(read_verdict(reply, SAME), reply)
 
     return ModelScorer("same_or_different", "same_meaning", ask, read, max_attempts=2)
@@ -268,7 +264,7 @@ def accepted(prompt: str, *, needs_images: bool = False, released: bool = False)
         images = [ImageRef(file.path) for file in case.images] if needs_images else []
         return (user(*images, words),)
 
-    def read(reply: str) -> Reading:
+    def read(case: Case, reply: str) -> Reading:
         return _released_judgement(reply) if released else Reading(read_verdict(reply, CORRECT), reply)
 
     return ModelScorer(

@@ -121,7 +121,8 @@ def test_every_number_is_that_of_the_released_script(
         if one["variant"] != "caption":
             caption = captions[one["sample"]]
             query = ask(one, caption)
-            verdict = judge().read(REPLIES[len(query) % len(REPLIES)]).verdict
+            case = Case((), "in_caption", "", ())  # the reply alone is read
+            verdict = judge().read(case, REPLIES[len(query) % len(REPLIES)]).verdict
             verdicts.append(
                 {
                     "targets": [one["key"], caption["key"]],

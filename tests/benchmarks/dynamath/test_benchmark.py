@@ -186,9 +186,12 @@ def test_vlmevalkit_asks_a_model_only_where_it_reads_nothing(
     answer({("1", 1): short('"B"'), ("2", 1): "The answer is B.", ("3", 1): "No, that is B."})
     main(["score", "dynamath", "answers.jsonl", "--data", "data", "--set", "reader=vlmevalkit"])
     assert "2 undecided" in capsys.readouterr().out
-    judges = ["--judge", "rules", "--judge", "baseline/chance"]
-    main(["score", "dynamath", "answers.jsonl", "--data", "data", "--set", "reader=vlmevalkit", *judges])
-    assert "judges: sent 2" in capsys.readouterr().err
+    main([*words, "--set", "reader=vlmevalkit", "--judge", "baseline/chance"])
+    printed = capsys.readouterr()
+    assert "judges: sent 2" in printed.err
+    assert "undecided" not in printed.out  # the rules read the first
+    assert main([*words, "--judge", "baseline/chance"]) == 2
+    assert "baseline/chance' has nothing to decide" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

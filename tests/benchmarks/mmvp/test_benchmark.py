@@ -108,7 +108,7 @@ def test_the_judge_is_asked_as_released() -> None:
         "Given the following question Is it on? (a) Yes (b) No , the correct answer is (a). "
         "Does the following answer correctly answers the question, answer:It is on?"
     )
-    read = [judge.read(reply).verdict for reply in ("Yes", "no", "Yes.")]
+    read = [judge.read(case, reply).verdict for reply in ("Yes", "no", "Yes.")]
     assert read == ["right", "wrong", "undecided"]
 
 

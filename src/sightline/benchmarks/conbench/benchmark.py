@@ -260,7 +260,7 @@ def _judge(case: Case, extraction: str) -> Reading:
     return Reading("right" if is_right else "wrong", extracted=said, rule=rule, words=words)
 
 
-def _read_judge(reply: str) -> Reading:
+def _read_judge(case: Case, reply: str) -> Reading:
     return Reading("right" if _side(reply.lower()) == "yes" else "wrong", reply)
 
 

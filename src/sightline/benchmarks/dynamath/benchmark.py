@@ -211,10 +211,9 @@ class DynaMath(base.Benchmark):
             "dynamath/short_answer",
             "correct",
             ask,
-            lambda reply: Reading("undecided", reply),
+            read_reply,
             reads_truncated=True,
             concerns=lambda case: parsed(case) is None,
-            read_answer=read_reply,
         )
         return [rules, model]
 

@@ -213,7 +213,7 @@ def _same_side(case: Case) -> Reading:
     return Reading("right" if first == second else "wrong")
 
 
-def _read_judge(reply: str) -> Reading:
+def _read_judge(case: Case, reply: str) -> Reading:
     said = reply.lower()
     return Reading("wrong" if "incorrect" in said else "right" if "correct" in said else "miss", reply)
 

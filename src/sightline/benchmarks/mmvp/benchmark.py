@@ -163,7 +163,7 @@ def _prompt(question: str, options: Sequence[str]) -> str:
     return f"{question} (a) {first} (b) {second}"
 
 
-def _read_judge(reply: str) -> Reading:
+def _read_judge(case: Case, reply: str) -> Reading:
     said = re.fullmatch("(yes|no)\n?", reply, re.IGNORECASE)
     if said is None:
         return Reading("undecided", reply)
