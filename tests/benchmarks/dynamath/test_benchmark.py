@@ -270,8 +270,8 @@ def test_a_trial_before_others_must_not_be_missing(
 def test_the_report_shows_the_figures_of_pulled_data(
     written: Callable[[list[Trial]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    written([{"1": record()}] * 2)
-    for number in (1, 2):  # `data pull` puts the images of a repository below images/
+    written([{"1": record()}] * 3)
+    for number in (1, 2):  # `data pull` puts the images of a repository below images/; trial3 is the user's
         folder = Path(f"data/images/trial{number}")
         folder.mkdir(parents=True)
         Path(f"data/trial{number}/image").rename(folder / "image")
@@ -301,3 +301,4 @@ def test_a_missing_figure_is_an_error_of_its_answer(
     Path("data/trial2/image/image1.png").unlink()
     assert main(["run", "dynamath", "--data", "data", "--model", "baseline/chance", "--store", "s.db"]) == 1
     assert "trial2/image/image1.png" in capsys.readouterr().err
+    assert "trial3/image/image1.png" in page.replace("images/trial3", "")

@@ -142,7 +142,6 @@ class DynaMath(base.Benchmark):
         """The seed questions, each with its variants in the order of the trials."""
         folder = data_folder(folder, self.name, _file(1))
         trials = _trials(folder)
-        images = folder / "images" if (folder / "images").is_dir() else folder
         records = [read_records_by_id(folder / _file(number), DynaMathRecord) for number in trials]
         for number, trial in zip(trials, records, strict=True):
             if odd := sorted(trial.keys() ^ records[0].keys()):
@@ -160,7 +159,7 @@ class DynaMath(base.Benchmark):
                 id=name,
                 question=first.question,
                 images=tuple(
-                    ImageRef(str(images / f"trial{number}" / record.image), str(folder))
+                    ImageRef(str(_trial_folder(folder, number) / record.image), str(folder))
                     for number, record in zip(trials, variants, strict=True)
                 ),
                 references=(first.answer,),
@@ -243,6 +242,12 @@ def _trials(folder: Path) -> list[int]:
             expected=f"all trials from {_file(1)} to {_file(found[-1])}",
         )
     return found
+
+
+def _trial_folder(folder: Path, number: int) -> Path:
+    """What the figures of a trial are named from: pulled ones lie below images/, a user's own do not."""
+    pulled = folder / "images" / f"trial{number}"
+    return pulled if pulled.is_dir() else folder / f"trial{number}"
 
 
 def _check(record: DynaMathRecord, name: str, path: Path) -> None:
