@@ -164,6 +164,59 @@ def test_what_the_three_readers_read(
 
 
 @pytest.mark.parametrize(
+    ("reference", "right", "wrong", "missed"),
+    [
+        (
+            "5.000",
+            (
+                "5",
+                "+5",
+                "x = 5",
+                "5 cm^2",
+                r"5^\circ",
+                r"5^{\circ}",
+                "7 - 2 = 5",
+                "x is not 4, x = 5",
+                "0.5e1",
+            ),
+            ("- 5.000", "minus 5", "negative 5", "x = - 5", "−5", "–5", "it is - 5"),
+            ("±5", r"\pm 5", "+/-5", "not 5", "x is not 5.", "It can't be 5.", "5+5", "5 * 5", "5x5", "5i"),
+        ),
+        ("5.000", (), (), ("-(5)", "x + 5", "x/5", "5^2", "5²", "(5)^2", "x ≠ 5", "x != 5", r"x \leq 5")),
+        (
+            "-3",
+            ("-3", "- 3", "minus 3", "x = - 3", "The answer is negative 3."),
+            ("3", "+3"),
+            ("±3", "x - 3"),
+        ),
+        ("150", ("1.5 × 10^2", r"1.5 \times 10^{2}", "1.5e2"), ("1.5 × 10^-2",), ("15 × 10",)),
+        ("0.00012", ("1.2e-4", "1.2 × 10^{-4}"), ("1.2e4",), ()),
+        ("1.0472", ("π/3", "pi / 3", r"\frac{\pi}{3}"), ("-π/3",), ("π + 3",)),
+        ("(0, 6)", ("(0, 6)", "0 and 6", r"\left(0, 6\right)"), ("(0, - 6)", "(0, minus 6)"), ("(0, ±6)",)),
+        ("01/20/2000", ("1/20/2000", "01-20-2000"), ("01/21/2000",), ()),
+        ("y = 2x - 3", ("y=2x-3",), ("y=2x+3",), ()),
+        ("2 hours", ("2 hours", "2", "2.0 hours"), ("2 minutes",), ("2-3 hours",)),
+        ("Bar 2", ("Bar 2", "It is bar 2."), ("Line 2",), ()),
+    ],
+)
+def test_a_sign_or_a_denial_makes_another_answer_of_a_number(
+    reference: str, right: tuple[str, ...], wrong: tuple[str, ...], missed: tuple[str, ...]
+) -> None:
+    kind = "float" if reference.replace(".", "").removeprefix("-").isdecimal() else "text"
+    expected = {"right": right, "wrong": wrong, "miss": missed}
+    for form in ("{}", '{{"short answer": "{}"}}'):
+        found = {
+            name: [
+                one
+                for one in said
+                if READERS["stated"](case(kind, reference, form.format(one))).verdict != name
+            ]
+            for name, said in expected.items()
+        }
+        assert found == {"right": [], "wrong": [], "miss": []}, form
+
+
+@pytest.mark.parametrize(
     ("kind", "reference", "response", "reply", "expected"),
     [
         ("float", "3", "The area is 3.", "3.000", "right"),
@@ -184,7 +237,8 @@ def test_vlmevalkit_asks_a_model_only_where_it_reads_nothing(
 ) -> None:
     written([{"1": record(), "2": record(), "3": record()}])
     answer({("1", 1): short('"B"'), ("2", 1): "The answer is B.", ("3", 1): "No, that is B."})
-    main(["score", "dynamath", "answers.jsonl", "--data", "data", "--set", "reader=vlmevalkit"])
+    words = ["score", "dynamath", "answers.jsonl", "--data", "data"]
+    main([*words, "--set", "reader=vlmevalkit"])
     assert "2 undecided" in capsys.readouterr().out
     main([*words, "--set", "reader=vlmevalkit", "--judge", "baseline/chance"])
     printed = capsys.readouterr()
@@ -280,6 +334,7 @@ def test_the_report_shows_the_figures_of_pulled_data(
     assert main(["report", "r", "--html", "r.html", "--data", "data"]) == 0
     page = Path("r.html").read_text()
     assert "images/trial2/image/image1.png" in page
+    assert "trial3/image/image1.png" in page.replace("images/trial3", "")
     assert "not shown" not in page
 
 
@@ -301,4 +356,3 @@ def test_a_missing_figure_is_an_error_of_its_answer(
     Path("data/trial2/image/image1.png").unlink()
     assert main(["run", "dynamath", "--data", "data", "--model", "baseline/chance", "--store", "s.db"]) == 1
     assert "trial2/image/image1.png" in capsys.readouterr().err
-    assert "trial3/image/image1.png" in page.replace("images/trial3", "")

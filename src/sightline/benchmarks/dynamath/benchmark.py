@@ -298,15 +298,15 @@ METRICS = (
         meaning="seed questions that are answered right in every variant (A_wst)",
         better="higher",
         source="DynaMath section 3",
+        per_group=True,
     ),
     Metric(
         name="robustness",
         terms=_robustness,
-        per_group=True,
         meaning="worst_case / average (RR): right answers whose seed question is right in every variant",
         better="higher",
         source="DynaMath section 3",
+        per_group=True,
     ),
     MISS,
 )
-        per_group=True,

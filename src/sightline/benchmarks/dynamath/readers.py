@@ -37,10 +37,38 @@ _ANNOUNCED = re.compile(
 _NUMBER = re.compile(
     r"(?<![\w.])(-?)(\d+(?:\.\d+)?|\.\d+)?(?:e([-+]?\d+)\b)?\s*(π|pi\b)?(?:\s*/\s*(\d+(?:\.\d+)?))?"
 )
-_EXPRESSION = re.compile(r"√|sqrt|\^|\b(?:log|ln|sin|cos|tan|exp)\b")
-"""What makes another value of a number; only the result behind it is read."""
+_EXPRESSION = re.compile(
+    r"√|sqrt|\^|\b(?:log|ln|sin|cos|tan|exp)(?![a-z])|\d[ixyz](?![a-z])"
+    r"|[±∓]|\\[pm][mp]\b|\+/?-|[≠≤≥]|\s[<>]\s|[-+]\s*\("
+    r"|(?<=[\w)\]])(?<!\de)(?:\s+[-+]\s+|[-+]|\s*[×·÷]\s*)(?=\.?\d|π|\()"
+    r"|(?<=[^\W\d_π])(?<!pi)\s*/\s*\d|\b(?:minus|negative)\b"
+    r"|(?:\b(?:can)?not|n't)(?:\s+(?:be|equals?|to|exactly|simply|the|an?))*\s*[-(]?\s*(?:\.?\d|π)",
+    re.IGNORECASE,
+)
+"""What makes another value of a number, or denies it; only the result behind it is read."""
 _VARIABLE = re.compile(r"\b([a-z])\s*=")
-_DATE = re.compile(r"\b(\d+)/(\d+)/(\d+)\b")
+_WORD = re.compile(r"(?<!\\)(?<![^\W\d_])(?!pi\b)[^\W\d_]{2,}")
+_SPELLINGS = tuple(
+    (re.compile(pattern), sign)
+    for pattern, sign in (
+        (r"\\neq?(?![a-z])|!=", "≠"),
+        (r"\\leq?(?![a-z])|<=", "≤"),
+        (r"\\geq?(?![a-z])|>=", "≥"),
+        (r"–(?=[\d.])", "-"),
+        (r"\^\s*\{?\s*(?:\\circ|°)\s*\}?", "°"),
+        (r"(?<=\d)\s*(?:[×x*·]|\\times|\\cdot)\s*10\s*\^\s*\{?\s*(-?\d+)\s*\}?", r"e\1"),
+        (r"(?<![A-Za-z]e)(?<=[\de)\]}])\s*(?:\^|[²³¹⁰⁴-⁹])", " ^ "),  # a unit may be raised, a number not
+        (r"(?<=[\w)])\s*\*\s*(?=[\w(])|(?<=\d)\s*x\s*(?=\d)", "×"),
+    )
+)
+_SIGNS = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.MULTILINE), sign)
+    for pattern, sign in (
+        (r"\b(\d+)([/-])(\d+)\2(\d+)\b", r"\1 \3 \4"),  # a date
+        (r"\b(?:minus|negative)\s+(?=[\d.π])", "-"),
+        (r"((?:^|[=≈([{,:;]|\b(?:is|be|equals))\s*)-\s+(?=[\d.π])", r"\1-"),
+    )
+)
 _MONTHS = {name[:3]: name for name in calendar.month_name[1:]}
 
 
@@ -48,7 +76,8 @@ def stated(case: Case) -> Reading:
     """The short answer, else a container, else what is called the answer, else the whole response.
 
     Numbers count by value (1/2, 2π), lists of numbers one by one, options and words as the readers of other
-    benchmarks read them. A part that holds another count of numbers than the reference is a miss.
+    benchmarks read them. A part that holds another count of numbers than the reference, or an expression, is
+    a miss; a reference that is an expression is compared by its text.
     """
     rule, said = _said(own_turn(case.texts[0]))
     reference = case.references[0]
@@ -57,25 +86,31 @@ def stated(case: Case) -> Reading:
         if choice.position is None:
             return Reading("miss", rule=f"{rule}, {choice.rule}", words=choice.words)
         return _judged(LETTERS[choice.position], reference, f"{rule}, {choice.rule}", choice.words)
-    wanted, found = numbers(reference), numbers(said)
+    text, expected = _plain(said), _plain(reference)
+    wanted, found = _values(expected), _values(text)
     if not wanted:
         references = [one for one in (reference, _MONTHS.get(reference)) if one]
         read = read_free_answer(said, references)
         right = read.reference is not None
         extracted = reference if right else said
         return Reading("right" if right else "wrong", extracted=extracted, rule=f"{rule}, words", words=said)
-    if len(found) != len(wanted) or _EXPRESSION.search(said):
-        result = re.split("[=≈]", said)[-1]
-        found = [] if _EXPRESSION.search(result) else numbers(result)
+    if _EXPRESSION.search(expected):
+        same = "".join(text.split()) == "".join(expected.split())
+        return Reading("right" if same else "wrong", extracted=said, rule=f"{rule}, expression", words=said)
+    if len(found) != len(wanted) or _EXPRESSION.search(text):
+        result = re.split("[=≈]", text)[-1]
+        found = [] if _EXPRESSION.search(result) else _values(result)
     if len(wanted) == 1 and len(set(found)) == 1:
         found = found[:1]
     if len(found) != len(wanted):
         return Reading(
             "miss", rule=f"{rule}, no number" if not found else f"{rule}, several numbers", words=said
         )
-    variables = {tuple(names) for text in (reference, said) if (names := _VARIABLE.findall(text))}
+    variables = {tuple(names) for side in (reference, said) if (names := _VARIABLE.findall(side))}
     same = len(variables) < 2 or answer_type(case) == "float"
     same = same and all(abs(one - other) <= TOLERANCE for one, other in zip(found, wanted, strict=True))
+    if _WORD.search(text):
+        same = same and all(read_free_answer(said, [one]).reference for one in _WORD.findall(expected))
     extracted = " ".join(f"{value:.10g}" for value in found)
     return Reading("right" if same else "wrong", extracted=extracted, rule=f"{rule}, numbers", words=said)
 
@@ -100,8 +135,22 @@ def numbers(text: str) -> list[float]:
     >>> numbers("(-1, 2.50)"), numbers("x = \\\\frac{1}{2}"), numbers("Q1")
     ([-1.0, 2.5], [0.5], [])
     """
+    return _values(_plain(text))
+
+
+def _plain(text: str) -> str:
+    """The text without markup; signs stand at their numbers, powers of ten within them."""
+    for pattern, sign in _SPELLINGS:
+        text = pattern.sub(sign, text)
+    text = plain_text(text)
+    for pattern, sign in _SIGNS:
+        text = pattern.sub(sign, text)
+    return text
+
+
+def _values(plain: str) -> list[float]:
     found = []
-    for sign, digits, exponent, pi, divisor in _NUMBER.findall(_DATE.sub(r"\1 \2 \3", plain_text(text))):
+    for sign, digits, exponent, pi, divisor in _NUMBER.findall(plain):
         if digits or pi:
             value = float(f"{digits or 1}e{exponent or 0}") * (math.pi if pi else 1)
             value /= float(divisor or 1) or math.nan
