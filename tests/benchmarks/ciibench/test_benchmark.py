@@ -148,6 +148,14 @@ def test_prompts_are_the_released_ones_with_the_options_of_ii_bench(folder: Path
     }
 
 
+def test_what_the_release_lacks_is_not_said_to_be_from_its_scripts() -> None:
+    # infer.py has the modes none, cot, domain, emotion and rhetoric; eval_cii.py three counts.
+    released = {name for name, one in CIIBench.settings.items() if one.reproduces == "the released scripts"}
+    assert released == {"none", "cot", "domain", "emotion", "rhetoric"}
+    metrics = CIIBench().metrics({"prompt": "none", "image": True, "orders": 1})
+    assert {one.name for one in metrics if "eval_cii.py" in one.source} == {"accuracy", "error", "miss"}
+
+
 def test_a_record_without_an_answer_is_an_error_that_names_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sightline.benchmarks.base import (
     BenchmarkOption,
     ByLabel,
@@ -22,7 +24,7 @@ from sightline.formats.jsonl import ExportFormat
 from sightline.formats.prediction import AnswerFiles, Prediction
 from sightline.scoring.options import released_letters
 from sightline.text import fill, load
-from sightline.types import LETTERS, Sample
+from sightline.types import LETTERS, Metric, Sample
 
 RELEASE = Release(
     name="ciibench",
@@ -54,11 +56,12 @@ RELEASE = Release(
 SAMPLING = {"temperature": 0, "max_tokens": 8192}
 SAMPLING_SOURCE = "max_tokens as in the released src/infer/models/api.py; temperature unpublished, 0 here"
 MARKS = ("\n答案", "\n**答案：")
+BEYOND = "beyond the released scripts; as for II-Bench"
 
 
-def _setting(name: str, summary: str, **options: Any) -> Setting:
+def _setting(name: str, summary: str, source: str = "the released scripts", **options: Any) -> Setting:
     fixed = {"prompt": name, "variant": name, **options}
-    return Setting(name, summary, "the released scripts", fixed, SAMPLING, SAMPLING_SOURCE)
+    return Setting(name, summary, source, fixed, SAMPLING, SAMPLING_SOURCE)
 
 
 class CIIBench(IIBench):
@@ -81,8 +84,8 @@ class CIIBench(IIBench):
         _setting("none", "the question only"),
         _setting("cot", "chain of thought"),
         *(_setting(name, f"with the image's {name} as keyword") for name in (*LABELS[:2], "rhetoric")),
-        _setting("no-image", "without the image: test of leakage", prompt="none", image=False),
-        _setting("shuffled", "several option orders", prompt="none", orders=3),
+        _setting("no-image", "without the image: test of leakage", BEYOND, prompt="none", image=False),
+        _setting("shuffled", "several option orders", BEYOND, prompt="none", orders=3),
     )
     options: Mapping[str, BenchmarkOption] = {
         "prompt": BenchmarkOption("none", "the prompt", ("none", "cot", *LABELS[:2], "rhetoric")),
@@ -116,6 +119,15 @@ class CIIBench(IIBench):
             options="\n".join(f"({letter}) {one}" for letter, one in zip(LETTERS, order, strict=False)),
             keywords=label if isinstance(label, str) else ",".join(label),
         )
+
+    def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
+        """Those of II-Bench; its tables have accuracy, error and miss, as has the script of this release."""
+        return [
+            replace(metric, source="the released src/eval_cii.py")
+            if metric.name in ("accuracy", "error", "miss")
+            else metric
+            for metric in super().metrics(options)
+        ]
 
     @staticmethod
     def released_letters(response: str, options: Sequence[str]) -> tuple[str, list[str]]:
