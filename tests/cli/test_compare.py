@@ -233,6 +233,11 @@ def test_a_judge_compares_the_answers_that_differ_and_goes_on_where_it_stopped(
     assert estimate.startswith("judge baseline/chance: 48 requests, 0 cached, 48 to ask (at most 144)")
     assert main([*judging, "--max-requests", "10"]) == 4
     assert "judging stopped at the budget" in capsys.readouterr().err
+    # No number of the comparison depends on the judge: what is not met is said at any budget.
+    (tmp_path / "policy.toml").write_text("[codis.acc_p]\nmargin = 1\n")
+    for rule in (["--policy", str(tmp_path / "policy.toml")], ["--fail-if", "worse"]):
+        assert main([*judging, "--max-requests", "1", *rule]) == 5
+    capsys.readouterr()
     assert main([*judging, "--json"]) == 0
     table, pairs, *_ = json.loads(capsys.readouterr().out)
     (row,) = table["rows"]

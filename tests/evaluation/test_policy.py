@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from sightline.evaluation.policy import (
     policy_table,
     read_policy,
 )
+from sightline.metrics.significance import Comparison
 from sightline.reporting.table import show
-from sightline.types import Group, MetricValue
+from sightline.types import PERCENT, Group, MetricDefinition, MetricValue
 
 VALUES = [
     MetricValue("acc_p", "all", 70.0, 40, 30, 55.5, 82.5, "wilson"),
@@ -53,7 +55,9 @@ def _policy(folder: Path, text: str) -> Any:
         ("acc_p", "min = 10\nmax = 55", "not met"),
         ('"acc_p[category=Attributes]"', "min = 1", "not decided"),
         ("acc_q", "min = 50", "met"),
-        ("acc_q", "max = 85", "met"),
+        # With all undecided verdicts right, the value is 75, and the interval ends near 87.5.
+        ("acc_q", "max = 85", "not decided"),
+        ("acc_q", "max = 87.5", "met"),
     ],
 )
 def test_a_value_is_decided_by_its_whole_interval(
@@ -77,7 +81,7 @@ def test_a_rule_about_a_value_that_is_missing_is_shown_with_the_reason(
     assert "[codis.acc_p] a at least 3 not decided nothing was answered" in shown
 
 
-@pytest.mark.parametrize(("number", "state"), [(90.0, "not decided"), (89.0, "not met")])
+@pytest.mark.parametrize(("number", "state"), [(90.0, "not decided"), (76.0, "not met")])
 def test_undecided_verdicts_that_could_turn_a_rule_leave_it_open(
     tmp_path: Path, number: float, state: str
 ) -> None:
@@ -85,6 +89,57 @@ def test_undecided_verdicts_that_could_turn_a_rule_leave_it_open(
     value = replace(VALUES[2], value_if_right=number)
     (checked,) = check_values(policy, [result(value)], ["a"])
     assert checked.state == state
+
+
+def test_an_interval_that_moves_stays_within_the_range_of_its_metric(tmp_path: Path) -> None:
+    policy = _policy(tmp_path, "[codis.acc_q]\nmax = 100\n")
+    definition = MetricDefinition("", "higher", PERCENT)
+    described = replace(
+        result(replace(VALUES[2], value_if_right=95.0)), metric_definitions={"acc_q": definition}
+    )
+    (checked,) = check_values(policy, [described], ["a"])
+    assert checked.state == "met"
+
+
+def _compared(make_result: Any, *sides: str) -> Comparison:
+    """Two runs of one answer a group, with the verdicts of `outcome`."""
+    runs = []
+    for number, marks in enumerate(sides):
+        groups = {
+            (f"g{place}", 0, ""): Group(f"g{place}", 0, f"g{place}", (outcome(f"g{place}", "v", mark),))
+            for place, mark in enumerate(marks)
+        }
+        runs.append(JudgedRun(name=f"run {number}", result=make_result(options=OPTIONS), groups=groups))
+    return compare([(runs[0], runs[1])])
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "states"),
+    [
+        # Undecided verdicts make the difference significant, or take that from it; `!` is another answer.
+        ("1?????", "000000", "not decided, not decided, not decided, not decided"),
+        ("111111", "0?????", "not decided, not decided, not decided, not decided"),
+        ("??", "!!", "met, not decided, not decided, not decided"),
+        ("11111111", "0000000?", "not met, not met, not decided, not decided"),
+        ("00000000", "1111111?", "met, met, met, not decided"),
+        ("1" * 12, "1" * 10 + "??", "met, not decided, met, met"),
+    ],
+)
+def test_a_rule_is_decided_if_every_way_to_decide_the_verdicts_decides_it_alike(
+    tmp_path: Path, make_result: Any, base: str, other: str, states: str
+) -> None:
+    tests = ['test = "not-worse"', 'test = "better"', "margin = 55", 'margin = 55\ntest = "equivalent"']
+    ways = [
+        _compared(make_result, "".join(found[: len(base)]), "".join(found[len(base) :]))
+        for found in product(*("01" if mark in "?!" else mark for mark in (*base, *other)))
+    ]
+    open_verdicts = _compared(make_result, base, other)
+    for test, state in zip(tests, states.split(", "), strict=True):
+        policy = _policy(tmp_path, f"[groups.acc]\n{test}\n")
+        (checked,) = check_differences(policy, [open_verdicts])
+        decided = {check_differences(policy, [way])[0].state for way in ways}
+        assert checked.state == (decided.pop() if len(decided) == 1 else "not decided")
+        assert checked.state == state
 
 
 @pytest.mark.parametrize("correction", ["holm", "benjamini-hochberg", "none"])
@@ -150,6 +205,11 @@ def test_tests_of_all_rules_are_corrected_as_by_statsmodels(
             "field correction: is no correction (found 'bonferroni'); expected one of",
         ),
         ("correction = ['holm']\n", "field correction: is no correction (found ['holm'])"),
+        (
+            '["codis:no-cott".acc_p]\nmin = 3\n',
+            "unknown setting of codis 'no-cott', did you mean 'no-cot",
+        ),
+        ("[codis.acc_p]\nmin = 90\nmax = 10\n", "record [codis.acc_p]: min 90 is above max 10"),
         ("[codis.acc_p]\nmin = nan\n", "record [codis.acc_p], field min: is not finite; expected a number"),
         ("correction = 'holm'\n", "has no rule"),
         ("[iibench.accuracy]\nmin = 3\n", "no rule with min or max is about these runs"),

@@ -177,7 +177,7 @@ def execute(options: argparse.Namespace) -> int:
     ]
     print_conditions_met(met)
     statuses.append(5 if met else 0)
-    return 4 if 4 in statuses else max(statuses)  # a reached budget takes precedence
+    return max(statuses)  # no number depends on the judge's budget: 5 is before 4
 
 
 def _judge(compared: ComparedRuns, options: argparse.Namespace) -> tuple[list[ReportTable], int]:

@@ -51,7 +51,7 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
     _check_benchmarks([run.result for run in (*base, *other)])
     pairings = [pair_groups(first.sent, second.sent) for first, second in pairs]
     for pair, pairing in zip(pairs, pairings, strict=True):
-        _check_shared(pair, pairing)
+        check_shared(pair, pairing)
     metrics, not_compared = _shared_metrics(other[0].result, base[0].result)
     answers = ComparedAnswers([pairing.pairs for pairing in pairings])
     found = PairTally(metrics, len(pairs))
@@ -67,6 +67,8 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
         for side, runs in ((found.base, base), (found.other, other))
     )
 
+    ends = _undecided_ends(answers.pairs, metrics) if found.has_undecided else ()
+
     def differences(changes: Tally) -> list[MetricValue]:
         return _null_without_both(changes.values(), base_values, other_values)
 
@@ -81,7 +83,8 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
         differences=differences(found.differences),
         each=[differences(one) for one in found.each],
         groups={metric.name: of for (metric, _), of in zip(metrics, found.paired.values(), strict=True)},
-        undecided_bounds=dict(_undecided_bounds(answers.pairs, metrics)) if found.has_undecided else {},
+        undecided_bounds=dict(_undecided_bounds(ends, metrics)) if ends else {},
+        undecided_ends=ends,
         answers=answers,
         different_samples=list(dict.fromkeys(name for pairing in pairings for name in pairing.different)),
         unchecked_samples=max(pairing.unchecked for pairing in pairings),
@@ -126,10 +129,10 @@ def _null_without_both(
     ]
 
 
-def _undecided_bounds(
+def _undecided_ends(
     pairs: Sequence[GroupPairs], metrics: Sequence[MetricPair]
-) -> Iterator[tuple[MetricSubset, tuple[float, float]]]:
-    """The differences if all undecided verdicts of one side were right and those of the other wrong.
+) -> list[dict[str, dict[str, PairedValues]]]:
+    """The values of groups if all undecided verdicts of one side were right and those of the other wrong.
 
     A group of which both runs hold the same answers, judged alike, is the same whatever the verdicts are.
     """
@@ -144,8 +147,16 @@ def _undecided_bounds(
             else:
                 gain.add(if_wrong(base), if_right(other))
                 loss.add(if_right(base), if_wrong(other))
-    for (metric, _), *values in zip(judged, gain.values(), loss.values(), strict=True):
-        means = [_mean_differences(case, SCALES[metric.unit]) for case in values]
+    names = [metric.name for metric, _ in judged]
+    return [dict(zip(names, end.values(), strict=True)) for end in (gain, loss)]
+
+
+def _undecided_bounds(
+    ends: Sequence[Mapping[str, Mapping[str, PairedValues]]], metrics: Sequence[MetricPair]
+) -> Iterator[tuple[MetricSubset, tuple[float, float]]]:
+    """The lowest and the highest difference that undecided verdicts allow."""
+    for metric, _ in metrics:
+        means = [_mean_differences(end.get(metric.name, {}), SCALES[metric.unit]) for end in ends]
         for subset in means[0].keys() & means[1].keys():
             low, high = sorted(mean[subset] for mean in means)
             yield (metric.name, subset), (low, high)
@@ -187,7 +198,8 @@ def _check_benchmarks(results: Sequence[Result]) -> None:
             raise UserError("the runs belong to different benchmarks", found=name, expected=first)
 
 
-def _check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
+def check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
+    """Refuse two runs without a group in common."""
     if pairing.pairs:
         return
     names = " and ".join(run.name for run in pair)

@@ -10,16 +10,23 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.registry import benchmark_names
+from sightline.benchmarks.base import FILE
+from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.config import read_table, toml_key
 from sightline.errors import UserError, did_you_mean, some_of
-from sightline.evaluation.compare import margin_verdicts, significance_of
+from sightline.evaluation.compare import significance_of
 from sightline.evaluation.options import split_condition
 from sightline.formats.files import read_bytes
-from sightline.metrics.significance import LEVEL, Comparison, Significance, corrected_together
+from sightline.metrics.significance import (
+    LEVEL,
+    ONLY_POINTS,
+    Comparison,
+    corrected_together,
+    difference_interval,
+)
 from sightline.reporting.table import Column, Field, PValue, ReportTable, build_table, value_cell
 from sightline.text import counted, decode_toml
-from sightline.types import MetricValue, Result
+from sightline.types import MetricDefinition, MetricValue, Result
 
 CORRECTIONS: Mapping[str, str] = {"holm": "holm", "benjamini-hochberg": "benjamini_hochberg", "none": "p"}
 """The corrections for the number of tests, and the field of `Significance` that holds each p-value."""
@@ -115,11 +122,19 @@ def read_policy(file: Path) -> Policy:
 
 def _rules(task: str, metrics: Any, file: Path) -> Iterator[PlacedRule]:
     known = benchmark_names()
-    if task.partition(":")[0] not in known:
+    benchmark, has_setting, setting = task.partition(":")
+    if benchmark not in known:
         raise UserError(
             f"unknown benchmark or key '{task}'{did_you_mean(task, known)}",
             file=file,
             expected=f"correction, or one of {', '.join(known)}",
+        )
+    settings = benchmark_class(benchmark).settings
+    if has_setting and setting not in settings and FILE not in settings:
+        raise UserError(
+            f"unknown setting of {benchmark} '{setting}'{did_you_mean(setting, settings)}",
+            file=file,
+            expected=f"one of {', '.join(settings)}",
         )
     if not isinstance(metrics, dict):
         raise UserError("is no table", file=file, field=task, expected=_EXPECTED)
@@ -139,6 +154,8 @@ def _parts(placed: PlacedRule, file: Path) -> Iterator[PlacedRule]:
     for name in ("min", "max", "margin"):
         if not math.isfinite(getattr(rule, name) or 0):
             raise UserError("is not finite", file=file, record=placed.name, field=name, expected="a number")
+    if rule.min is not None and rule.max is not None and rule.min > rule.max:
+        raise UserError(f"min {rule.min:g} is above max {rule.max:g}", file=file, record=placed.name)
     bounds = Rule(min=rule.min, max=rule.max)
     test = rule.test or ("non-inferior" if rule.margin is not None else None)
     if bounds == Rule() and test is None:
@@ -166,9 +183,9 @@ def check_values(policy: Policy, results: Sequence[Result], names: Sequence[str]
     for result, name in zip(results, names, strict=True):
         for rule in policy.of(result.benchmark, [result.setting], compared=False):
             value = _found(policy, rule, result.metrics)
-            end = value.value if value.value_if_right is None else value.value_if_right
+            ends = value, _if_right(value, result.metric_definitions.get(rule.metric))
+            decision = _settled([_within(one, rule.rule) for one in ends], result.unanswered)
             bounds = rule.rule.min, rule.rule.max
-            decision = _limited(_within(value, rule.rule), (value.value, end), bounds, result.unanswered)
             required = " and ".join(
                 f"{word} {bound:g}"
                 for word, bound in zip(("at least", "at most"), bounds, strict=True)
@@ -176,6 +193,20 @@ def check_values(policy: Policy, results: Sequence[Result], names: Sequence[str]
             )
             checked.append(Checked(name, rule, required, value, None, *decision))
     return _some(checked, policy, {result.benchmark for result in results}, "min or max")
+
+
+def _if_right(value: MetricValue, definition: MetricDefinition | None) -> MetricValue:
+    """The value with all undecided verdicts right. Its interval moves with it, within the range."""
+    if value.value is None or value.changed_if_right is None or value.low is None or value.high is None:
+        return value
+    least, most = (None, None) if definition is None else definition.range
+    low, high = (bound + value.changed_if_right - value.value for bound in (value.low, value.high))
+    return replace(
+        value,
+        value=value.changed_if_right,
+        low=low if least is None else max(low, least),
+        high=high if most is None else min(high, most),
+    )
 
 
 def _within(value: MetricValue, rule: Rule) -> Decision:
@@ -197,18 +228,51 @@ def check_differences(policy: Policy, comparisons: Sequence[Comparison]) -> list
         settings = {side.task.partition(":")[2] for side in comparison.sides}
         rules = policy.of(comparison.benchmark, settings, compared=True)
         placed.append([(rule, _difference(policy, rule, comparison)) for rule in rules])
+    cases = [list(comparisons)]
+    if any(comparison.undecided_ends for comparison in comparisons):
+        cases += [[_at_end(comparison, end) for comparison in comparisons] for end in (0, 1)]
+    decided = zip(*(_decided(case, placed, policy.correction) for case in cases), strict=True)
+    checked = []
+    for comparison, of in zip(comparisons, placed, strict=True):
+        missing = sum(side.failed + side.not_sent + side.lacking_probes for side in comparison.sides)
+        run = ", ".join(comparison.sides[1].runs)
+        for rule, row in of:
+            (decision, p), *ends = next(decided)
+            settled = _settled([decision, *(end for end, _ in ends)], missing)
+            margin = rule.rule.margin
+            required = f"{rule.rule.test} within {margin:g} points" if margin else str(rule.rule.test)
+            checked.append(Checked(run, rule, required, row, p, *settled))
+    return _some(checked, policy, {one.benchmark for one in comparisons}, "margin or test")
+
+
+def _at_end(comparison: Comparison, end: int) -> Comparison:
+    """The comparison with the values that undecided verdicts give at one end."""
+    if not comparison.undecided_ends:
+        return comparison
+    values = comparison.undecided_ends[end]
+    groups = {name: {**of, **values.get(name, {})} for name, of in comparison.groups.items()}
+    return replace(comparison, groups=groups)
+
+
+def _decided(
+    comparisons: Sequence[Comparison],
+    placed: Sequence[Sequence[tuple[PlacedRule, MetricValue]]],
+    correction: str,
+) -> Iterator[tuple[Decision, float | None]]:
+    """The decision of each rule, and its p-value, where undecided verdicts are not looked at."""
     tests = corrected_together(
         [
             significance_of(comparison, [row for rule, row in of if not rule.is_of_margin])
             for comparison, of in zip(comparisons, placed, strict=True)
         ]
     )
-    checked = [
-        _checked(rule, row, comparison, test.get((row.metric, row.subset)), policy.correction)
-        for comparison, of, test in zip(comparisons, placed, tests, strict=True)
-        for rule, row in of
-    ]
-    return _some(checked, policy, {one.benchmark for one in comparisons}, "margin or test")
+    for comparison, of, test in zip(comparisons, placed, tests, strict=True):
+        for rule, row in of:
+            if rule.is_of_margin:
+                yield _of_margin(rule.rule, row, comparison), None
+            else:
+                p = getattr(test.get((row.metric, row.subset)), CORRECTIONS[correction], None)
+                yield _of_test(rule.rule, row, comparison, p), p
 
 
 def _difference(policy: Policy, rule: PlacedRule, comparison: Comparison) -> MetricValue:
@@ -223,70 +287,52 @@ def _difference(policy: Policy, rule: PlacedRule, comparison: Comparison) -> Met
     return row
 
 
-def _checked(
-    rule: PlacedRule, row: MetricValue, comparison: Comparison, test: Significance | None, correction: str
-) -> Checked:
-    p: float | None = getattr(test, CORRECTIONS[correction], None)
-    kind, margin = rule.rule.test, rule.rule.margin or 0.0
-    sign = -1 if comparison.definitions[rule.metric].better == "lower" else 1
-    lines = [-margin, margin] if kind == "equivalent" else [-sign * margin]
-    if rule.is_of_margin:
-        decision = _of_margin(rule, row, comparison, sign)
-    else:
-        decision = _of_test(kind == "not-worse", sign * (row.value or 0.0), p, row.reason)
-        # Without a significant difference, undecided verdicts do not turn one.
-        lines = lines if p is not None and p <= LEVEL else []
-    open_range = comparison.undecided_bounds.get((row.metric, row.subset), (row.value, row.value))
-    missing = sum(side.failed + side.not_sent + side.lacking_probes for side in comparison.sides)
-    required = f"{kind} within {margin:g} points" if margin else str(kind)
-    run = ", ".join(comparison.sides[1].runs)
-    return Checked(run, rule, required, row, p, *_limited(decision, open_range, lines, missing))
+def _sign(comparison: Comparison, metric: str) -> int:
+    return -1 if comparison.definitions[metric].better == "lower" else 1
 
 
-def _of_test(not_worse: bool, gain: float, p: float | None, reason: str | None) -> Decision:
+def _of_test(rule: Rule, row: MetricValue, comparison: Comparison, p: float | None) -> Decision:
     if p is None:
-        return Decision("not decided", reason or "no p-value")
+        return Decision("not decided", row.reason or "no p-value")
     if p <= LEVEL:
+        values = comparison.groups[row.metric][row.subset]
+        gain = _sign(comparison, row.metric) * (values.after - values.before).sum()
         return MET if gain > 0 else NOT_MET
-    return MET if not_worse else Decision("not decided", "the difference is not significant")
+    not_significant = Decision("not decided", "the difference is not significant")
+    return MET if rule.test == "not-worse" else not_significant
 
 
-def _of_margin(rule: PlacedRule, row: MetricValue, comparison: Comparison, sign: int) -> Decision:
-    margin = rule.rule.margin or 0.0
+def _of_margin(rule: Rule, row: MetricValue, comparison: Comparison) -> Decision:
+    definition, margin = comparison.definitions[row.metric], rule.margin or 0.0
     if row.value is None or row.low is None or row.high is None:
         return Decision("not decided", row.reason or "no confidence interval")
-    verdict = margin_verdicts(comparison, [row], margin)[row.metric, row.subset]
-    if rule.rule.test == "equivalent":
-        holds, low, high = verdict.equivalent, verdict.low, verdict.high
-    else:
-        holds, high = verdict.non_inferior, max(sign * row.low, sign * row.high)
-        low = None
-    if holds is None or high is None:
-        return Decision("not decided", verdict.reason)
-    if holds:
+    if definition.unit == "number":
+        return Decision("not decided", ONLY_POINTS)
+    is_equivalence = rule.test == "equivalent"
+    values = comparison.groups[row.metric][row.subset]
+    interval = difference_interval(values, definition, 0.9 if is_equivalence else 0.95)
+    if isinstance(interval, str):
+        return Decision("not decided", interval)
+    sign = _sign(comparison, row.metric)
+    low, high = sorted((100 * sign * interval.low, 100 * sign * interval.high))
+    most = margin if is_equivalence else math.inf
+    if -margin < low and high < most:
         return MET
-    if high < -margin or (low is not None and low > margin):
+    if high < -margin or most < low:
         return NOT_MET
     return Decision("not decided", "the CI crosses the margin")
 
 
-def _limited(
-    decision: Decision,
-    open_range: tuple[float | None, float | None],
-    lines: Iterable[float | None],
-    missing: int,
-) -> Decision:
-    """A decision, unless undecided verdicts could turn it, or it is met and answers are missing.
+def _settled(decisions: Sequence[Decision], missing: int) -> Decision:
+    """The first decision, unless undecided verdicts could turn it, or it is met and answers are missing.
 
     Args:
-        open_range: The ends of the range in which undecided verdicts leave the number.
-        lines: The numbers that separate met from not met.
+        decisions: The decision about the verdicts as they are, then those at the ends of what undecided
+            verdicts allow.
         missing: The probes without an answer in groups that count.
     """
-    ends = [end for end in open_range if end is not None]
-    if decision.state == "not decided" or not ends:
-        return decision
-    if any(line is not None and min(ends) < line < max(ends) for line in lines):
+    decision, *ends = decisions
+    if decision.state != "not decided" and any(end.state != decision.state for end in ends):
         return Decision("not decided", "undecided verdicts could turn it")
     if decision == MET and missing:
         return Decision("not decided", f"{counted(missing, 'answer')} of its groups missing")

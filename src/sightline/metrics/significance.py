@@ -469,7 +469,7 @@ def margin_verdict(values: PairedValues, definition: MetricDefinition, margin: f
     """
     if definition.unit == "number":
         return MarginVerdict(reason=ONLY_POINTS)
-    wide, narrow = (_interval(values, definition, level) for level in (0.95, 0.9))
+    wide, narrow = (difference_interval(values, definition, level) for level in (0.95, 0.9))
     if isinstance(wide, str) or isinstance(narrow, str):
         return MarginVerdict(reason=wide if isinstance(wide, str) else str(narrow))
     low, high = 100 * narrow.low, 100 * narrow.high
@@ -482,7 +482,7 @@ def margin_verdict(values: PairedValues, definition: MetricDefinition, margin: f
     return MarginVerdict(not_worse, -margin < low and high < margin, low, high, reason)
 
 
-def _interval(values: PairedValues, definition: MetricDefinition, level: float) -> Interval | str:
+def difference_interval(values: PairedValues, definition: MetricDefinition, level: float) -> Interval | str:
     """The confidence interval of the mean difference, before scaling."""
     low, high = difference_range(definition.range)
     bounds = (None if low is None else low / 100, None if high is None else high / 100)
@@ -523,6 +523,7 @@ class Comparison(Struct, frozen=True):
     Attributes:
         undecided_bounds: The lowest and the highest difference that undecided verdicts allow, in the unit of
             the difference; empty if none is undecided.
+        undecided_ends: The values of groups, as in `groups`, at both ends of these bounds.
         image_sizes: The images that the two runs of a pair saw in other sizes: path -> both sizes.
     """
 
@@ -534,6 +535,7 @@ class Comparison(Struct, frozen=True):
     each: Sequence[Sequence[MetricValue]]
     groups: Mapping[str, Mapping[str, PairedValues]]
     undecided_bounds: Mapping[MetricSubset, tuple[float, float]]
+    undecided_ends: Sequence[Mapping[str, Mapping[str, PairedValues]]]
     answers: ComparedAnswers
     different_samples: Sequence[str]
     unchecked_samples: int
