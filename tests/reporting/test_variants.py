@@ -158,6 +158,27 @@ def test_the_order_of_two_runs_under_each_variant_is_that_of_their_verdicts(
     assert table["lead"] == "The order of two runs changes in 1 of 2 rows, significantly in 1"
 
 
+def test_what_two_runs_do_not_share_is_noted_and_runs_without_a_shared_sample_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = two_runs(tmp_path, numpy.ones((2, 4, 3), bool), range(4))[0]
+    lines = (tmp_path / "1.jsonl").read_text().splitlines(keepends=True)
+    others = [one.replace(': "g', ': "h') for one in lines]
+    given = {"few": lines[:6], "clean": lines[::3], "same": lines[::3], "others": others}
+    for name, kept in given.items():
+        file, out = tmp_path / f"{name}.jsonl", tmp_path / name
+        file.write_text("".join(kept))
+        words = ["score", "groups", str(file), "--set", "embedder=none", "--out", str(out), "--quiet"]
+        assert main(words) == 0
+    *_, table = printed(capsys, whole, tmp_path / "few", "--why", "--clean", "a")
+    assert [row["groups"] for row in table["rows"]] == [2, 2]
+    assert f"{tmp_path / 'few'} lacks 2 samples of {whole}, which are left out" in table["notes"]
+    *_, table = printed(capsys, tmp_path / "clean", tmp_path / "same", "--why", "--clean", "a")
+    assert (table["rows"], table["notes"][0]) == ([], "no group has another variant in both runs")
+    assert main(["report", str(whole), str(tmp_path / "others"), "--why", "--clean", "a"]) == 2
+    assert "have no sample in common" in capsys.readouterr().err
+
+
 def test_of_100_intervals_of_the_change_95_hold_the_true_one() -> None:
     """Clusters of one to four groups with a common difficulty, verdicts of both runs and variants alike."""
     generator = numpy.random.default_rng(2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from sightline.engine.limits import Counts
 from sightline.errors import UserError, unknown_name
 from sightline.evaluation.compare import (
     RunName,
+    check_shared,
     compare,
     compare_runs,
     judged_run,
@@ -48,7 +49,9 @@ from sightline.reporting.comparison import (
     check_label,
     check_rows,
     compared_metrics,
+    different_notes,
     humans_tables,
+    lacking_notes,
     rows_of,
 )
 from sightline.reporting.notes import ResultPoint, different_options, options_text, result_points
@@ -271,9 +274,14 @@ def group_tables(
 def _order_table(task: str, runs: Sequence[JudgedRun], clean: str) -> ReportTable:
     found: list[Lead] = []
     missing: set[tuple[str, str]] = set()
+    left_out: list[str] = []
     for first, second in combinations(runs, 2):
         pairing = pair_groups(first.sent, second.sent)
+        check_shared((first, second), pairing)
         found += leads(pairing, (first.name, second.name), clean)
+        for names, lacking in zip(permutations((first.name, second.name)), pairing.missing, strict=True):
+            left_out += lacking_notes(names[0], lacking.samples, lacking.probes, names[1])
+        left_out += different_notes(pairing.different, f"{first.name} and {second.name}")
         missing |= {
             (run.name, outcome.key)
             for pair in pairing.pairs
@@ -281,7 +289,7 @@ def _order_table(task: str, runs: Sequence[JudgedRun], clean: str) -> ReportTabl
             for outcome in group
             if not outcome.answered
         }
-    return order_table(task, found, clean, len(missing))
+    return order_table(task, found, clean, len(missing), left_out)
 
 
 # -- What the image adds: runs with their images against runs of the same model without

@@ -353,10 +353,7 @@ def pairing_notes(comparison: Comparison) -> list[str]:
     notes = []
     for side in comparison.sides:
         name = ", ".join(side.runs)
-        missing = {"samples": side.lacking_samples, "probes of shared samples": side.lacking_probes}
-        listed = [f"{number:,} {what}" for what, number in missing.items() if number]
-        if listed:
-            notes.append(f"{name} lacks {' and '.join(listed)} of the other side, which are left out")
+        notes += lacking_notes(name, side.lacking_samples, side.lacking_probes)
         counts = {
             "undecided": side.undecided,
             "without an answer, because the request failed": side.failed,
@@ -374,9 +371,7 @@ def pairing_notes(comparison: Comparison) -> list[str]:
             notes.append(f"{name}: {side.not_sent:,} probes were not sent; their groups are left out")
     warned = [(", ".join(one.runs), similarity_warning(one.trust)) for one in comparison.sides]
     notes += shared_notes([(name, [warning] if warning else []) for name, warning in warned])
-    if comparison.different_samples:
-        names = some_of(comparison.different_samples, 4)
-        notes.append(f"left out, because the runs hold different data for these samples: {names}")
+    notes += different_notes(comparison.different_samples)
     if comparison.unchecked_samples:
         notes.append(
             f"for {comparison.unchecked_samples:,} samples a run does not say which"
@@ -390,6 +385,18 @@ def pairing_notes(comparison: Comparison) -> list[str]:
             f" first {path}: {first}, then {second} pixels"
         )
     return notes
+
+
+def lacking_notes(name: str, samples: int, probes: int, other: str = "the other side") -> list[str]:
+    """What a run lacks of another one."""
+    missing = {"samples": samples, "probes of shared samples": probes}
+    listed = [f"{number:,} {what}" for what, number in missing.items() if number]
+    return [f"{name} lacks {' and '.join(listed)} of {other}, which are left out"] if listed else []
+
+
+def different_notes(samples: Sequence[str], runs: str = "the runs") -> list[str]:
+    names = some_of(samples, 4)
+    return [f"left out, because {runs} hold different data for these samples: {names}"] if samples else []
 
 
 def tests_table(

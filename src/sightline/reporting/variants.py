@@ -147,10 +147,14 @@ def leads(pairing: Pairing, runs: tuple[str, str], clean: str) -> list[Lead]:
     return [Lead(runs, variant, values) for variant, values in rows.items()]
 
 
-def order_table(title: str, found: Sequence[Lead], clean: str, missing: int) -> ReportTable:
+def order_table(
+    title: str, found: Sequence[Lead], clean: str, missing: int, left_out: Sequence[str]
+) -> ReportTable:
     """How often the order of two runs changes from the clean variant to another one.
 
-    `missing`: the answers without a response in groups that count.
+    Args:
+        missing: The answers without a response in groups that count.
+        left_out: What the runs do not share.
     """
     rows = sorted(found, key=lambda one: _ORDERS.index(one.order))
     of_two = len({row.runs for row in rows}) == 1
@@ -168,11 +172,15 @@ def order_table(title: str, found: Sequence[Lead], clean: str, missing: int) -> 
         (Column("count", "reversed", "reversed"), lambda row: _count((("",), row.values), "reversed")),
         (Column("text", "order", "order"), lambda row: row.order),
     ]
+    if not rows:
+        title += ", order under other variants"
+        return build_table(title, fields, [], ["no group has another variant in both runs", *left_out])
     changed = [row for row in rows if row.order.startswith("changes")]
     surely = sum(row.order == _ORDERS[0] for row in changed)
     lead = f"The order of two runs changes in {len(changed)} of {counted(len(rows), 'row')}"
     notes = [f"lead: {rows[0].runs[1]} minus {rows[0].runs[0]}"] if of_two else []
     notes += [f"{counted(missing, 'answer')} missing, which are not right"] if missing else []
+    notes += left_out
     table = build_table(f"{title}, order under other variants", fields, rows, notes, _ORDER)
     return replace(table, lead=f"{lead}, significantly in {surely}")
 
