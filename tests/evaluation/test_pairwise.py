@@ -217,6 +217,33 @@ def test_the_test_of_one_pair_a_cluster_is_the_binomial_test_of_wins_and_losses(
         assert p.value == pytest.approx(binomtest(wins, wins + losses).pvalue)
 
 
+def test_labels_are_those_of_all_pairs_also_if_the_judge_decides_none(make_result: Any) -> None:
+    made = [
+        JudgedPair(AnswerPair(style, outcome(style, style, "0"), outcome(style, style, "1")), choices)
+        for style, choices in (("oil", CHOSEN[0]), ("ink", (None, None)))
+    ]
+    comparison = compared(make_result)
+    for pairs, expected in (
+        (made, {"all": 1, "style=ink": 0, "style=oil": 1}),
+        (made[1:], {"all": 0, "style=ink": 0}),
+    ):
+        (table,) = pairwise_tables(comparison, Judgements("judge", pairs, 0, {}), "style")
+        counts = [column.key for column in table.columns].index("pairs")
+        assert {row[0]: row[counts] for row in table.rows} == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("Which colour? Option: A:Red; B:Light blue;", "Which colour? Option: A:Red; B:Light blue;"),
+        ("Which colour?", "Which colour?\nA. red\nB. light blue"),
+    ],
+)
+def test_a_judge_sees_the_options_once(question: str, shown: str) -> None:
+    one = replace(outcome("a", "v", "1"), question=question, options=("red", "light blue"))
+    assert AnswerPair("a", one, one).question == shown
+
+
 def test_of_100_intervals_of_the_win_rate_95_hold_the_true_one(make_result: Any) -> None:
     """Clusters of one to four pairs that are judged alike; a fifth depends on the order, a tenth are ties."""
     comparison, generator = compared(make_result), np.random.default_rng(4)

@@ -36,6 +36,7 @@ from sightline.reporting.table import (
     number_text,
     value_cell,
 )
+from sightline.scoring.letters import are_listed
 from sightline.scoring.scorer import Choice, ask_preference, read_preference
 from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread
@@ -65,11 +66,12 @@ class AnswerPair(NamedTuple):
 
     @property
     def question(self) -> str:
-        """The question as the judge sees it, with its context and its options."""
+        """The question as the judge sees it, with its context, and its options if it does not list them."""
         shown = self.other
         context = f"Context: {shown.context}" if shown.context else ""
-        options = (f"{letter}. {text}" for letter, text in zip(LETTERS, shown.options, strict=False))
-        return "\n".join(filter(None, (context, shown.question or shown.prompt, *options)))
+        asked = shown.question or shown.prompt
+        options = () if are_listed(shown.options, asked) else zip(LETTERS, shown.options, strict=False)
+        return "\n".join(filter(None, (context, asked, *(f"{letter}. {text}" for letter, text in options))))
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -117,7 +119,7 @@ class Judgements(NamedTuple):
 
 
 def answer_pairs(comparison: Comparison) -> list[AnswerPair]:
-    """The pairs of answers with text to the same probe of two runs, or of several pairs of runs."""
+    """The pairs of answers to the same probe of two runs, or of several pairs of runs."""
     return [
         AnswerPair(pair.other.cluster or pair.other.id, base, other)
         for pairs in comparison.answers.pairs
@@ -245,10 +247,10 @@ def pairwise_tables(
     decided = [(one.pair, one.preference) for one in judgements.pairs if one.preference is not None]
     subsets = {"all": decided}
     if by is not None:
-        labels = {label for pair, _ in decided for label in pair.other.labels}
-        if by not in labels:
-            raise unknown_name("label", by, labels)
-        values = {value for pair, _ in decided for value in each_value(pair.other.labels.get(by, ()))}
+        labelled = [one.pair.other.labels for one in judgements.pairs]
+        if not any(by in labels for labels in labelled):
+            raise unknown_name("label", by, {label for labels in labelled for label in labels})
+        values = {value for labels in labelled for value in each_value(labels.get(by, ()))}
         for value in sorted(values):
             subsets[f"{by}={value}"] = [
                 one for one in decided if value in each_value(one[0].other.labels.get(by, ()))

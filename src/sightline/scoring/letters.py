@@ -23,10 +23,15 @@ def named_option(position: int, options: Sequence[str]) -> str:
     return LETTERS[position] if position < len(LETTERS) else options[position]
 
 
+def are_listed(options: Sequence[str], text: str) -> bool:
+    """Whether a text holds each of the options."""
+    shown = text.casefold()
+    return all(option.strip().casefold() in shown for option in options)
+
+
 def are_shown(options: Sequence[str], prompt: str) -> bool:
     """Whether a prompt shows its options; yes and no need not be shown."""
-    shown = prompt.casefold()
-    if all(option.strip().casefold() in shown for option in options):
+    if are_listed(options, prompt):
         return True
     from sightline.scoring.mentions import Options  # compiles for as long as a small run takes
 
