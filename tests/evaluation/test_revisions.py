@@ -92,6 +92,11 @@ def test_a_line_that_fits_nothing_is_refused(
     assert said in capsys.readouterr().err
 
 
+def test_corrections_of_another_benchmark_are_refused(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", run, "--corrections", "mmvp"]) == 2
+    assert "scored is a run of groups; expected a run of mmvp, or a file" in capsys.readouterr().err
+
+
 def test_two_corrections_of_one_answer_are_refused(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = write("c.jsonl", correction("g1", "bus"), correction("g1", "car"))
     assert main(["report", run, "--corrections", file]) == 2

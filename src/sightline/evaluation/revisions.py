@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.benchmarks.registry import benchmark_class, is_benchmark
+from sightline.benchmarks.registry import benchmark_class, benchmark_names, is_benchmark
 from sightline.errors import UserError, did_you_mean, unknown_name
 from sightline.evaluation.compare import judged_run
 from sightline.evaluation.folder import JudgedRun
@@ -52,17 +52,28 @@ class Exclusion(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Revision(NamedTuple):
-    """Corrections and exclusions, and the digest of each file that was given."""
+    """Corrections and exclusions, the digest of each file that was given, and whose corrections they are.
+
+    `benchmark`: the benchmark that comes with the corrections; '' for those of a file.
+    """
 
     corrections: Sequence[RevisedReference]
     excluded: Sequence[Exclusion]
     files: Sequence[str]
+    benchmark: str = ""
 
 
 def read_revision(corrections: Path | None, exclude: Path | None) -> Revision:
     """Read the files; `corrections` may name a benchmark, whose package holds such a file."""
+    named = ""
     if corrections is not None and not corrections.is_file() and is_benchmark(str(corrections)):
-        corrections = benchmark_class(str(corrections)).corrections or corrections
+        named = str(corrections)
+        corrections = benchmark_class(named).corrections
+        if corrections is None:
+            having = [name for name in benchmark_names() if benchmark_class(name).corrections is not None]
+            raise UserError(
+                f"{named} comes with no corrections", expected=f"a file, or one of {', '.join(having)}"
+            )
     return Revision(
         [] if corrections is None else list(read_lines(corrections, RevisedReference)),
         [] if exclude is None else list(read_lines(exclude, Exclusion)),
@@ -71,6 +82,7 @@ def read_revision(corrections: Path | None, exclude: Path | None) -> Revision:
             for file in (corrections, exclude)
             if file is not None
         ],
+        named,
     )
 
 
@@ -91,9 +103,14 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
     result, groups = run.result, list(run.sent.values())
     benchmark = find_benchmark(result.benchmark)
     known = {group.id for group in groups}
-    corrected = {one.id for one in revision.corrections}
+    if revision.benchmark not in ("", result.benchmark):
+        raise UserError(
+            f"{run.name} is a run of {result.benchmark}",
+            expected=f"a run of {revision.benchmark}, or a file of corrections",
+        )
+    absent = {one.id for one in revision.corrections} - known
     excluded = {one.id for one in revision.excluded}
-    if unknown := (corrected | excluded) - known:
+    if unknown := (excluded - known) | (set() if revision.benchmark else absent):
         name = min(unknown)
         raise UserError(f"no sample '{name}' in {run.name}{did_you_mean(name, known)}", field="id")
     # Similarities to the references, and answers of other settings, are not computed again.
@@ -104,7 +121,8 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
     wanted = names or [one.name for one in metrics if one.name in leading]
     if missing := set(wanted) - {metric.name for metric in metrics}:
         raise unknown_name("metric", min(missing), (metric.name for metric in metrics))
-    revised = list(_revised(benchmark, RulesJudge(benchmark, result.options), groups, revision.corrections))
+    corrections = [one for one in revision.corrections if one.id in known]
+    revised = list(_revised(benchmark, RulesJudge(benchmark, result.options), groups, corrections))
     before = {one.metric: one for one in tally(groups, metrics) if one.subset == "all"}
     kept = (group for group in revised if group.id not in excluded)
     after = {one.metric: one for one in tally(kept, metrics) if one.subset == "all"}
@@ -121,6 +139,7 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
                 f"answers have corrected references; {sum(changes):,} of them are right now and were"
                 " not, or the other way round",
             ),
+            (len(absent), f"corrected samples are not in {run.name}"),
             (len(excluded), "samples are left out"),
         ),
         "published figures are not comparable with revised values",

@@ -88,6 +88,22 @@ def test_the_disputed_references_count_only_if_they_are_named(
     assert row["revised value"] == pytest.approx(RELEASED + 100 * 2 / PAIRS)
 
 
+def test_disputed_references_of_pairs_that_a_run_does_not_have_are_counted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the disputed pairs, a run of the first 100 has 99-100 only."""
+    few = ["--limit", "100", "--only-answered"]
+    assert main(["score", "mmvp", "answer.jsonl", "--data", "data", *few, "--out", "run"]) == 0
+    capsys.readouterr()
+    assert main(["report", "run", "--corrections", "mmvp", "--format", "json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    disputed = Path(str(MMVP.corrections)).read_text().splitlines()
+    others = {json.loads(line)["id"] for line in disputed} - {"99-100"}
+    assert f"{len(others)} corrected samples are not in run" in table["notes"]
+    assert main(["report", "run", "--corrections", "codis"]) == 2
+    assert "codis comes with no corrections; expected a file, or one of mmvp" in capsys.readouterr().err
+
+
 def test_the_prompt_is_the_image_then_question_and_options_with_one_space(folder: Path) -> None:
     benchmark = MMVP()
     options = {"image": True}
