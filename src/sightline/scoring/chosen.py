@@ -742,8 +742,10 @@ def _only_mentioned(marked: Marked, held: _Held, options: Options, question: str
     denied = {mention.position for mention, _ in held if mention.denied}
     would = word_pattern("{would}", marked.languages)
     held = [one for one in held if not would.search(one[1])] or held  # 'Rickets would look like ...'
-    # A letter that the question names is a thing in the image: 'the region marked C'.
-    asked = {options.letters[letter] for letter in ALONE.findall(question) if letter in options.letters}
+    # A letter that the question names, but not in a list of the options: 'the region marked C'.
+    listed = "|".join(rf"{name}\W{{1,3}}{re.escape(options.raw[at])}" for name, at in options.letters.items())
+    prose = re.sub(listed, " ", question)
+    asked = {options.letters[letter] for letter in ALONE.findall(prose) if letter in options.letters}
     counts = (
         bool(options.numbers)
         and not options.are_ordinals

@@ -138,8 +138,8 @@ def _check(one: NaturalRecord, file: Path) -> None:
             )
 
 
-_LISTED = re.compile(r"\bA:\s*(.+?)[;.]*\s*\bB:\s*(.+?)[;.\s]*$", re.DOTALL)
-"""The options at the end of a question: '\\nOption: A:Knit cap; B:Helmet;'."""
+_LISTED = re.compile(r"\bA([:.])\s*(.+?)[;.]*\s*\bB\1\s*(.+?)[;.\s]*$", re.DOTALL)
+"""The options at the end of a question: '\\nOption: A:Knit cap; B:Helmet;', ' A. Knit cap. B. Helmet.'."""
 
 
 def _options(question: str) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ def _options(question: str) -> tuple[str, ...]:
     (('On a roof', 'At sea'), ('A', 'B'))
     """
     found = _LISTED.search(question)
-    return (found[1], found[2]) if found else SIDES["multiple_choice"]
+    return (found[2], found[3]) if found else SIDES["multiple_choice"]
 
 
 # -- Judging
