@@ -5,7 +5,9 @@ A group is an instance of the release: which caption fits each image, and which 
 
 from __future__ import annotations
 
+import math
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
@@ -135,7 +137,9 @@ class BiVLC(base.Benchmark):
         """The option that a response states; a likelihood is neither right nor wrong."""
         if not case.options:
             return Reading("unscored")
-        position, rule, words = read_choice(case.texts[0], case.options, case.probe_question)
+        # The captions in a question are not its own words: 'A man' names no option A.
+        asked = re.split(r'[\n"]', case.probe_question)[0]
+        position, rule, words = read_choice(case.texts[0], case.options, asked)
         if position is None:
             return Reading("miss", rule=rule, words=words)
         letter = LETTERS[position]
@@ -215,8 +219,15 @@ def _all_right(choices: Sequence[str], by_likelihood: bool) -> Callable[[Group],
 
 
 def _by_score(group: Group) -> dict[str, bool]:
-    """The choices that four scores make; of two that are equal, none is the greater one, as released."""
-    scores = {one.variant: one.scores["likelihood"] for one in group if "likelihood" in one.scores}
+    """The choices that four scores make; of two that are equal, none is the greater one, as released.
+
+    A failed call has no score, and makes no choice: it counts as not right, as everywhere.
+    """
+    scores = {
+        one.variant: one.scores.get("likelihood", math.nan)
+        for one in group
+        if "likelihood" in one.scores or one.status == "error"
+    }
     return {
         name: scores[right] > scores[wrong]
         for name, (right, wrong) in COMPARED.items()
