@@ -62,11 +62,14 @@ def _recognises(record: dict[str, Any]) -> bool:
 def _read_answers(rows: Records, source: PredictionFile) -> list[Prediction]:
     found = []
     for where, record in rows:
-        number = identifier(record["question_id"], "question_id", source.at(where))
+        number = identifier(record.get("question_id"), "question_id", source.at(where))
         if not number.isdecimal():
             raise source.at(where).error(
                 "is no number of an image", field="question_id", found=number, expected="1 to 300"
             )
+        if "response" not in record:
+            expected = "a text, or {'error': ...} for a failed call"
+            raise source.at(number).error("has no response", field="response", expected=expected)
         response = reply(record["response"], "response", source.at(where))
         found.append(Prediction(*_pair_of(int(number)), **response._asdict()))
     return found
