@@ -2,7 +2,8 @@
 
 The digests are those of the scripts: `extract_option_labels` of src/eval_cii.py (MING-ZCH/CII-Bench at
 ba8e9952); the loop of evaluation/opensource_json_eval.py (DynaMath/DynaMath at 598c3c3d);
-`DynaMath_auxeval` of vlmeval/dataset/dynamath.py (open-compass/VLMEvalKit at e8e78f05) with a model that raises.
+`DynaMath_auxeval` of vlmeval/dataset/dynamath.py (open-compass/VLMEvalKit at e8e78f05) with a model that
+raises.
 """
 
 from __future__ import annotations
