@@ -309,7 +309,9 @@ def _agree(counts_right: bool, group: Group) -> Iterator[Term]:
     choice, answer = found["choice"], found["qa"]
     if choice.scored and answer.scored:
         both, neither = choice.right and answer.right, not (choice.right or answer.right)
-        same = neither and anls(choice.extracted or "", answer.extracted or "") > ANLS_SAME
+        # Two answers of which nothing was read, as of two failed calls, are not the same answer.
+        said = neither and choice.extracted and answer.extracted
+        same = bool(said) and anls(choice.extracted or "", answer.extracted or "") > ANLS_SAME
         yield Term(same or (counts_right and both), 1)
 
 

@@ -232,7 +232,11 @@ def _figure(outcome: Outcome) -> str | None:
 
 
 def _is_uncertain(outcome: Outcome) -> bool:
-    return outcome.verdict in ("miss", "refused")
+    return outcome.verdict in ("miss", "refused") or outcome.status == "empty"
+
+
+def _is_wrong(outcome: Outcome) -> bool:
+    return outcome.verdict == "wrong" and not _is_uncertain(outcome)
 
 
 def _is_right(outcome: Outcome) -> bool:
@@ -249,12 +253,12 @@ def _cause(outcome: Outcome, original: Outcome, group: Group) -> str | None:
     """Why an answer is wrong or uncertain, as the release sorts it; None if it is neither, or undecided."""
     if not {outcome.verdict, original.verdict} <= {"right", "wrong", "miss", "refused"} or outcome.right:
         return None
-    wrong = outcome.verdict == "wrong"
+    wrong = _is_wrong(outcome)
     verdict = group.judgement("same_meaning", outcome.key, original.key)
     same = outcome.response == original.response or (verdict is not None and verdict.verdict == "right")
     if _question(outcome).startswith("VD"):
         return "mixed" if original.right and wrong and same else "visual_illusion"
-    if original.verdict == "wrong":
+    if _is_wrong(original):
         return "language_hallucination" if wrong and same else "mixed"
     if outcome is original:
         return None
