@@ -15,7 +15,7 @@ from PIL import Image
 
 from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.cli.main import main
-from sightline.data.pull import releases
+from sightline.data.pull import checked_releases, releases
 from training.scenes.build import generate_contextual
 
 Capture = pytest.CaptureFixture[str]
@@ -150,6 +150,11 @@ def test_a_wrong_record_is_wrong_input(few: Path, capsys: Capture) -> None:
         (["pull", "codis", "--split", "test"], "unknown option --split"),
         (["check", "iibench", "--split", "val", "--data", "."], "unknown split of iibench 'val'"),
         (["check", "codis", "--data", "nowhere"], "nowhere: this data folder does not exist"),
+        (
+            ["check", "bivlc", "--data", "nowhere"],
+            "records.jsonl: the files of huggingface.co/datasets/imirandam/",
+        ),
+        (["check", "mmr3"], "mmr3 names no public data set; expected groups:FILE or bivlc, ciibench"),
     ],
 )
 def test_a_wrong_call_is_told_in_one_line(capsys: Capture, arguments: list[str], message: str) -> None:
@@ -187,6 +192,6 @@ def test_synthetic_instructions_are_looked_through_with_no_release_to_hold_them_
     assert "the paper counts" not in said
 
 
-@pytest.mark.parametrize("name", releases())
+@pytest.mark.parametrize("name", checked_releases())
 def test_every_split_of_a_benchmark_can_be_looked_through(name: str) -> None:
-    assert {one.split for one in releases()[name].splits} == set(find_benchmark(name).splits)
+    assert {one.split for one in checked_releases()[name].splits} == set(find_benchmark(name).splits)

@@ -134,6 +134,8 @@ class Benchmark(ABC):
     """The public data set that `sightline data` fetches and checks."""
     elsewhere: str = ""
     """Where its data are, if `sightline data pull` does not fetch them."""
+    unpinned: UserRecords | None = None
+    """The records of these data, with their number. Sightline does not know the digest of their file."""
     published: Path | None = None
     """The JSON file with the figures that its paper printed (`benchmarks.released` declares its format)."""
     released_digests: Path | None = None
@@ -474,10 +476,14 @@ class ReleasedRecords(Struct, frozen=True):
 
 
 class UserRecords(Struct, frozen=True):
-    """A file of records in the released format that is not part of the release: a split of the user's own."""
+    """A file of records in the released format that is not part of a pinned release: a split.
+
+    `samples` is the number that was released; None for a split of the user's own.
+    """
 
     split: str
     name: str
+    samples: int | None = None
 
 
 class ReleasedFile(Struct, frozen=True):

@@ -237,11 +237,14 @@ def _notes(split: SplitCheck, noun: str) -> Iterator[str]:
 
 
 def _against_release(split: SplitCheck) -> list[str]:
-    if split.released is None:
+    if split.published_samples is None:
         return [f"{split.file} is not part of the release, there is nothing to compare it with"]
+    equal = "equal" if split.as_published else "different"
+    if split.published_clusters is None:
+        return [f"the release has {split.published_samples:,} samples: {equal}; its digests are not known"]
     return [
         f"the paper counts {split.published_samples:,} samples and {split.published_clusters:,} distinct "
-        f"images: {'equal' if split.as_published else 'different'}",
+        f"images: {equal}",
         f"{split.file} {'is' if split.released else 'differs from'} the pinned release",
     ]
 
@@ -500,7 +503,8 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "benchmark",
         metavar="BENCHMARK",
-        help="codis, iibench, ciibench, contextual, dynamath, hallusionbench or groups:FILE",
+        help="codis, iibench, ciibench, contextual, dynamath, hallusionbench, mmvp, naturalbench, bivlc, "
+        "conbench or groups:FILE",
     )
     add_options(parser, ["data"])
     parser.add_argument("--split", metavar="S", help="only this split (default: all that exist)")
@@ -511,17 +515,23 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
 
 def release_of(options: argparse.Namespace) -> tuple[Release, Path | None]:
     """Find the data set of `add_folder` and its folder: that of the groups file, --data or SIGHTLINE_DATA."""
-    from sightline.data.pull import GROUPS, groups_release, releases
+    from sightline.benchmarks.registry import is_benchmark
+    from sightline.data.pull import GROUPS, checked_releases, groups_release
     from sightline.errors import unknown_name
     from sightline.evaluation.spec import Spec, spec_data_folder
 
-    known = releases()
+    known = checked_releases()
     name, _, file = options.benchmark.partition(":")
     if name == GROUPS and file:
         if options.data is not None:
             raise UserError("--data has no effect: groups:FILE names its file", expected="no --data")
         return groups_release(Path(file))
     if options.benchmark not in known:
+        if is_benchmark(options.benchmark):
+            raise UserError(
+                f"{options.benchmark} names no public data set",
+                expected=f"groups:FILE or {', '.join(sorted(known))}",
+            )
         raise unknown_name("data set", options.benchmark, known)
     return known[options.benchmark], spec_data_folder(Spec(task=options.benchmark, data=options.data))
 

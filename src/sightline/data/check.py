@@ -39,8 +39,9 @@ class SplitCheck(Struct, frozen=True):
     `clusters` images with distinct content. `cluster_sizes` maps a number of samples to the number of
     clusters with as many. `labels` maps a label and its value to the number of samples. `duplicates` lists
     files with equal content. `as_published` is true if the counts of samples and clusters are the paper's.
-    Comparisons with the release are None for a split that is not part of it. Of a groups file, the samples
-    are its lines, and `group_sizes` maps a number of lines to the number of groups with as many.
+    Comparisons with the release are None for a split that is not part of it; of one that is not pinned, only
+    the samples are compared. Of a groups file, the samples are its lines, and `group_sizes` maps a number of
+    lines to the number of groups with as many.
     """
 
     split: str
@@ -165,7 +166,8 @@ def _check_split(
     is_grouped = bool(samples) and isinstance(samples[0].record, GroupLine)
     groups = Counter(sample.record.group for sample in samples) if is_grouped else None
     released = records if isinstance(records, ReleasedRecords) else None
-    counts = (released.samples, released.images) if released else (None, None)
+    images = released.images if released else None
+    counted = (len(samples), images and len(clusters))
     return SplitCheck(
         split=records.split,
         file=records.name,
@@ -173,9 +175,9 @@ def _check_split(
         samples=len(samples),
         images=len(samples_of),
         clusters=len(clusters),
-        published_samples=counts[0],
-        published_clusters=counts[1],
-        as_published=(len(samples), len(clusters)) == counts if released else None,
+        published_samples=records.samples,
+        published_clusters=images,
+        as_published=None if records.samples is None else counted == (records.samples, images),
         cluster_sizes=dict(sorted(Counter(clusters.values()).items())),
         labels=_label_counts(samples),
         duplicates=_duplicates({os.path.relpath(path, root): states[path].digest for path in samples_of}),

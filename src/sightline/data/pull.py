@@ -282,6 +282,17 @@ def releases() -> dict[str, Release]:
     return {name: release for name, release in declared.items() if release is not None}
 
 
+def checked_releases() -> dict[str, Release]:
+    """The data sets that can be checked and described: the public ones, and those that users fetch."""
+    declared = {name: benchmark_class(name).unpinned for name in benchmark_names()}
+    unpinned = {
+        name: Release(name, "", "", "", "", user_records=(records,))
+        for name, records in declared.items()
+        if records is not None
+    }
+    return releases() | unpinned
+
+
 # -- The public weights of the style networks and of the embedder: their releases, and the file of each style
 
 STYLES_FOLDER = Path("data/styles")

@@ -364,6 +364,8 @@ class Samples:
         self._positions: Sequence[int] | None = None
         self._held: list[Sample] | None = None
         self._contents = array("q")
+        self.total = 0
+        """The number of samples that the last complete pass read, selected or not."""
 
     def read_all(self, visit: Callable[[Sample], None] = lambda sample: None) -> Sequence[int]:
         """Read all samples once, and check that no two have the same id: they would merge into one group."""
@@ -392,6 +394,7 @@ class Samples:
         self._refuse_absent(named)
         positions = array("q", named.values()) if names else selection.positions(len(hashes))
         self._positions = positions
+        self.total = len(hashes)
         self._held = None if held is None else [held[position] for position in positions]
         self._contents = contents if held is None else array("q")
         if selection.shuffle:

@@ -66,6 +66,7 @@ from sightline.replicas.fleet import check_place, resolve_on
 from sightline.scoring.letters import are_shown, right_positions
 from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer, by_question
 from sightline.store.store import Store
+from sightline.text import counted
 from sightline.types import CAPTIONED, ImageRef, Origin, Probe, Repeated, Sample, Text, Verdict
 
 if TYPE_CHECKING:
@@ -455,10 +456,19 @@ def survey_samples(task: PreparedTask, check: Check | None, *, own_answers: bool
         is_foreign=bool(foreign_samples(benchmark, names, task.folder, task.split, options)),
         left_out=(
             *found.left_out,
+            *_incomplete(benchmark, task.samples.total),
             *benchmark.left_out_notes(task.folder, task.split, options),
             *(() if own_answers else benchmark.unread_answers_notes(task.folder, options)),
         ),
     )
+
+
+def _incomplete(benchmark: Benchmark, samples: int) -> list[str]:
+    """Say that data without a pinned digest are not as many as the released ones."""
+    released = benchmark.unpinned.samples if benchmark.unpinned else None
+    if released in (None, samples):
+        return []
+    return [f"the data have {counted(samples, 'sample')}, the release has {released:,}"]
 
 
 class Surveyor:

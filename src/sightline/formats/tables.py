@@ -24,8 +24,9 @@ class RawTable(NamedTuple):
     lines: Iterator[tuple[int, list[str]]]
 
 
-def read_table(content: bytes, path: Path) -> RawTable:
-    lines = _workbook(content, path) if is_workbook(content) else _delimited(content, path)
+def read_table(content: bytes, path: Path, *, strict: bool = True) -> RawTable:
+    """Read a workbook or delimited text; unless `strict`, a lone quotation mark in a cell is no error."""
+    lines = _workbook(content, path) if is_workbook(content) else _delimited(content, path, strict=strict)
     _, header = next(lines, (1, []))
     twice = next((name for name in header if name.strip() and header.count(name) > 1), None)
     if twice is not None:
@@ -118,7 +119,7 @@ def unescape_cell(text: str) -> str:
     return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _delimited(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
+def _delimited(content: bytes, path: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -129,7 +130,7 @@ def _delimited(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
             expected="the table saved as 'CSV UTF-8', or as xlsx",
         ) from None
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
     while True:
         number = reader.line_num + 1
         try:

@@ -162,6 +162,67 @@ def test_a_table_without_a_column_and_a_half_pair_are_refused(folder: Path) -> N
         list(MMVP().samples(folder / "data", "test", {}))
 
 
+def test_a_table_in_another_encoding_is_named(folder: Path) -> None:
+    lines = questions()
+    lines[0][1] = lines[1][1] = "Is the café open or closed?"
+    write(folder / "data", lines)
+    file = folder / "data" / "Questions.csv"
+    file.write_bytes(file.read_text("utf-8").encode("cp1252"))
+    with pytest.raises(UserError, match="UTF-8") as raised:
+        list(MMVP().samples(folder / "data", "test", {}))
+    assert raised.value.file == file
+
+
+def test_a_quotation_mark_within_a_cell_is_read_as_pandas_reads_it(folder: Path) -> None:
+    write(folder / "data", questions())
+    file = folder / "data" / "Questions.csv"
+    text = file.read_text()
+    for number in (1, 2):
+        text = text.replace(f"{number},Is lamp 1 on or off?", f'{number},"Is "lamp" 1 on or off?"')
+    file.write_text(text)
+    read = pytest.importorskip("pandas").read_csv(file)["Question"]
+    found = [one.question for sample in MMVP().samples(folder / "data", "test", {}) for one in sample.record]
+    assert found == list(read)
+    assert found[0] != questions()[0][1]
+
+
+@pytest.mark.parametrize("number", [0, 301])
+def test_an_answer_to_a_question_that_does_not_exist_is_named(
+    folder: Path, number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = {"question_id": number, "prompt": "", "answer": "(a)", "response": "(a)"}
+    with Path("answer.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    assert main(["score", "mmvp", "answer.jsonl", "--data", "data"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert all(word in said for word in ("answer.jsonl", "line 281", "question_id", str(number), "1 to 300"))
+
+
+def test_data_that_are_not_whole_are_noted_and_can_be_checked_and_described(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = folder / "data" / "MMVP Images"
+    images.mkdir()
+    for number in range(1, 2 * PAIRS + 1):
+        Image.new("RGB", (8, 8), (number % 256, number // 256, 0)).save(images / f"{number}.jpg", quality=100)
+    guesses = ["run", "mmvp", "--model", "baseline/chance", "--limit", "3", "--quiet"]
+    for words in (["score", "mmvp", "answer.jsonl"], guesses):
+        assert main([*words, "--data", "data", "--json"]) == 0
+        notes = json.loads(capsys.readouterr().out)["notes"]
+        assert "the data have 140 samples, the release has 150" in notes
+    assert main(["data", "check", "mmvp", "--data", "data", "--json", "--quiet"]) == 0
+    (split,) = json.loads(capsys.readouterr().out)["splits"]
+    assert (split["samples"], split["images"], split["published_samples"]) == (140, 280, 150)
+    assert (split["as_published"], split["released"]) == (False, None)
+    assert main(["data", "check", "mmvp", "--data", "data", "--quiet"]) == 0
+    assert "the release has 150 samples: different" in " ".join(capsys.readouterr().out.split())
+    assert main(["data", "describe", "mmvp", "--data", "data", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 140
+    (images / "7.jpg").unlink()
+    assert main(["data", "check", "mmvp", "--data", "data", "--quiet"]) == 1
+    assert "MMVP Images/7.jpg" in capsys.readouterr().err
+
+
 def test_letters_by_chance_get_a_quarter_of_the_pairs(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,6 +70,7 @@ class BiVLC(base.Benchmark):
         "huggingface.co/datasets/imirandam/BiVLC, split test, unpacked by "
         "`sightline data unpack FILE... --name bivlc`"
     )
+    unpinned = base.UserRecords("test", UNPACKED, 2933)
     leading_metrics = ("group", "i2t", "t2i")
     chance_notes: Mapping[str, str] = {
         "group": "chance: i2t and t2i 25, group 6.25 of chosen answers and 16.67 of likelihoods"

@@ -5,8 +5,6 @@ Code: tsb0601/MMVP at 763500597e65c3446f09047837ceda76f4e264bf.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +25,7 @@ from sightline.formats.prediction import (
     identifier,
     reply,
 )
+from sightline.formats.tables import read_table, table_rows
 from sightline.metrics.choice import MISS
 from sightline.metrics.paired import ACC_P, ACC_Q
 from sightline.scoring.options import read_option
@@ -35,6 +34,7 @@ from sightline.text import Records, counted, fill, load
 from sightline.types import Case, ImageRef, Message, Metric, Probe, Sample, Text, user
 
 RECORDS = "Questions.csv"
+QUESTIONS = 300
 SAMPLING = {"temperature": 0.2, "max_tokens": 1024}
 SAMPLING_SOURCE = "released scripts/evaluate_mllm.py"
 VARIANTS = ("first", "second")
@@ -63,9 +63,9 @@ def _read_answers(rows: Records, source: PredictionFile) -> list[Prediction]:
     found = []
     for where, record in rows:
         number = identifier(record.get("question_id"), "question_id", source.at(where))
-        if not number.isdecimal():
+        if not (number.isdecimal() and 1 <= int(number) <= QUESTIONS):
             raise source.at(where).error(
-                "is no number of an image", field="question_id", found=number, expected="1 to 300"
+                "is no number of an image", field="question_id", found=number, expected=f"1 to {QUESTIONS}"
             )
         if "response" not in record:
             expected = "a text, or {'error': ...} for a failed call"
@@ -89,6 +89,7 @@ class MMVP(base.Benchmark):
     citation = "Tong et al. 2024, Eyes Wide Shut? Exploring the Visual Shortcomings of MLLMs, CVPR 2024"
     judged_by = ("rules", "model", "human")
     elsewhere = "huggingface.co/datasets/MMVP/MMVP"
+    unpinned = base.UserRecords("test", RECORDS, QUESTIONS // 2)
     corrections = Path(__file__).with_name("corrections.jsonl")
     answer_files = ANSWER_FILES
     leading_metrics = ("acc_p", "acc_q")
@@ -178,13 +179,14 @@ def _read_judge(case: Case, reply: str) -> Reading:
 
 def _read(path: Path) -> list[MMVPRecord]:
     # As pandas reads it in the released script: a quotation mark within a quoted cell is no error.
-    table = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8-sig"), newline=""))
-    header = list(table.fieldnames or ())
-    index = "lndex" if "lndex" in header else "Index"  # some copies spell it with a small L
+    table = read_table(read_bytes(path), path, strict=False)
+    index = "lndex" if "lndex" in table.header else "Index"  # some copies spell it with a small L
     for name in (index, "Question", "Options", "Correct Answer"):
-        if name not in header:
-            raise UserError("has no such column", file=path, field=name, found=", ".join(header))
-    records = [_record(path, row, number, index) for number, row in enumerate(table, 1)]
+        if name not in table.header:
+            raise UserError("has no such column", file=path, field=name, found=", ".join(table.header))
+    records = [
+        _record(path, row, number, index) for number, (_, row) in enumerate(table_rows(table, path), 1)
+    ]
     if not records or len(records) % 2:
         found = counted(len(records), "question")
         raise UserError("does not hold pairs", file=path, found=found, expected=f"that of {MMVP.elsewhere}")
@@ -201,9 +203,9 @@ def _read(path: Path) -> list[MMVPRecord]:
     return records
 
 
-def _record(path: Path, row: Mapping[str, str | None], number: int, index: str) -> MMVPRecord:
+def _record(path: Path, row: Mapping[str, str], number: int, index: str) -> MMVPRecord:
     def cell(field: str, expected: str, pattern: str) -> re.Match[str]:
-        found = re.fullmatch(pattern, row[field] or "", re.DOTALL)
+        found = re.fullmatch(pattern, row[field], re.DOTALL)
         if found is None:
             raise UserError(
                 "is not as released",

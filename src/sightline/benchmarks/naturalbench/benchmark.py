@@ -53,6 +53,7 @@ class NaturalBench(base.Benchmark):
         "huggingface.co/datasets/BaiqiL/NaturalBench, split train, unpacked by "
         "`sightline data unpack FILE... --name naturalbench`"
     )
+    unpinned = base.UserRecords("test", UNPACKED, 1900)
     leading_metrics = ("g_acc", "q_acc", "i_acc", "acc")
     chance_levels: Mapping[str, float] = {"g_acc": 6.25, "q_acc": 25.0, "i_acc": 25.0, "acc": 50.0}
     chance_notes: Mapping[str, str] = {"g_acc": "chance: g_acc 6.25, q_acc and i_acc 25, acc 50"}
