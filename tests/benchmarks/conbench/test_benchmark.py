@@ -154,6 +154,54 @@ def test_what_a_response_states_counts_unless_the_released_reader_is_named(
     assert found["con_score_c"] is None
 
 
+def rewrite_answers(change: dict[str, str]) -> None:
+    lines = [json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()]
+    changed = [one | {"response": change.get(one["variant"], one["response"])} for one in lines]
+    Path("answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in changed))
+
+
+def test_a_group_with_an_undecided_answer_is_not_counted_as_whole(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Humans call every answer right, but for one image only that to `ny`."""
+    words = ["score", "conbench", "answers.jsonl", "--data", "data", "--json"]
+    assert main([*words, "--out", "unjudged"]) == 0
+    capsys.readouterr()
+    outcomes = [json.loads(line) for line in Path("unjudged/answers.jsonl").read_text().splitlines()]
+    labelled = [
+        {"targets": [one["key"]], "question": "correct", "verdict": "right", "judge": "Ann"}
+        for one in outcomes
+        if one["variant"] == "ny" or (one["variant"] != "caption" and one["sample"] != "math/1")
+    ]
+    Path("labels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in labelled))
+    assert main([*words, "--judge", "human:labels.jsonl"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    found = {one["metric"]: one for one in metrics if one["subset"] == "all"}
+    images = len(TASKS) * PER_TASK
+    for name in ("con_score_d", "con_choice_qa"):
+        assert found[name]["value"] == pytest.approx(100 * (images - 1) / images)
+        assert (found[name]["value_decided"], found[name]["value_if_right"]) == (100.0, 100.0)
+
+
+def test_the_letter_that_is_stated_counts_where_no_options_can_be_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rewrite_answers({"choice": "The answer is B."})
+    for task in TASKS:
+        file = Path(f"data/{task}/output_w_caption_{task}.json")
+        records = json.loads(file.read_text())
+        for number, record in enumerate(records):
+            if record["question_field"] == "Choices":
+                texts = ("Choose: A、red B、blue", "a. red b. blue", "What is A. Smith? A. red B. blue")
+                record |= {"question": texts[number % 3], "answer": "AB"[number // 4 % 2]}
+        file.write_text(json.dumps(records))
+    assert values(capsys)["acc_choice"] == 50.0
+    assert main(["score", "conbench", "answers.jsonl", "--data", "data", "--json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    listed = "questions list no options that can be read"
+    assert any(note.startswith(f"{len(TASKS) * PER_TASK} {listed}") for note in notes)
+
+
 def test_guesses_get_what_chance_gives(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every reply of yes and no, and of four letters, once: half and a quarter of them are right."""
     said = [(side, letter) for side in ("Yes", "No") for letter in "ABCD"]

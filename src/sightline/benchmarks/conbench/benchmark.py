@@ -81,6 +81,7 @@ class ConBench(base.Benchmark):
     citation = "Zhang et al. 2024, Unveiling the Tapestry of Consistency in LVLMs, NeurIPS 2024"
     judged_by = ("rules", "model", "human")
     elsewhere = "huggingface.co/datasets/ConBench/ConBench"
+    unpinned = base.UserRecords("test", "count/output_w_caption_count.json", 1000)
     answer_files = AnswerFiles(variants=", ".join(f"'{name}'" for name in FIELDS))
     leading_metrics = ("con_score_d", "acc_ny", "acc_choice", "acc_qa")
     chance_levels: Mapping[str, float] = {"acc_ny": 50.0}
@@ -142,21 +143,31 @@ class ConBench(base.Benchmark):
                 messages=(user(*shown, one.question + suffixes.get(variant, "")),),
                 question=one.question,
                 references={"caption": (), "choice": (answer.upper(),)}.get(variant, (answer,)),
-                options=_options(one.question) if variant == "choice" else (),
+                options=(_options(one.question) or _letters(answer)) if variant == "choice" else (),
                 labels=sample.labels,
             )
 
     def left_out_notes(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> list[str]:
-        """Say how many references are no answer that Score.py could find."""
-        odd = [
-            f"{sample.id} {variant}"
+        """Say how many references Score.py cannot find, and how many questions list no readable options."""
+        asked = [
+            (f"{sample.id} {variant}", variant, one)
             for sample in self.samples(folder, split, options)
             for variant, one in zip(ASKED, sample.record, strict=False)
+        ]
+        odd = [
+            name
+            for name, variant, one in asked
             if (variant == "ny" and str(one.answer).lower() not in SIDES)
             or (variant == "choice" and len(str(one.answer)) != 1)
         ]
-        found = f"{len(odd)} references are not yes or no, or no letter, and never right, as released"
-        return [f"{found}: {some_of(odd, 3)}"] if odd else []
+        unlisted = [
+            name for name, variant, one in asked if variant == "choice" and not _options(one.question)
+        ]
+        found = (
+            (odd, "references are not yes or no, or no letter, and never right, as released"),
+            (unlisted, "questions list no options that can be read; only a letter answers them"),
+        )
+        return [f"{len(names)} {what}: {some_of(names, 3)}" for names, what in found if names]
 
     def cases(self, group: Group) -> Iterator[Case]:
         """Each answer, then each beside the caption, whose words a judge looks for it in."""
@@ -225,6 +236,11 @@ def _options(question: str) -> tuple[str, ...]:
     return tuple(text for _, text in listed) if len(listed) > 1 and LETTERS.startswith(letters) else ()
 
 
+def _letters(reference: str) -> tuple[str, ...]:
+    """The options of a question that lists none: A to D, or to the letter of its reference."""
+    return tuple(LETTERS[: max(4, 1 + LETTERS.find(reference.upper()))])
+
+
 def _one_line(response: str) -> str:
     """The response as the release writes it into a line of its result files."""
     return response.replace("\n", "")
@@ -243,7 +259,7 @@ def _judge(case: Case, extraction: str) -> Reading:
         score = anls(text, reference)
         verdict: VerdictName = "right" if score >= ANLS_RIGHT else "wrong"
         return Reading(verdict, extracted=text, scores={"anls": score}, rule=f"ANLS {score:.2f}")
-    if extraction == "released" or (case.variant == "choice" and not case.options):
+    if extraction == "released":
         said = _side(text) if case.variant == "ny" else text.replace(" ", "")[:1].upper()
         rule, words = "first characters", text[:4]
         is_right = said is not None and said.lower() == reference.lower()
@@ -299,19 +315,19 @@ def _right(variant: str, group: Group) -> Iterator[Term]:
 
 
 def _all_right(group: Group) -> Iterator[Term]:
-    asked = [outcome for outcome in group if outcome.variant in ASKED]
-    if all(outcome.scored for outcome in asked):
-        yield Term(all(outcome.right for outcome in asked), 1)
+    right = {outcome.variant: outcome.right for outcome in group if outcome.scored}
+    if all(name in right for name in ASKED):
+        yield Term(all(right[name] for name in ASKED), 1)
 
 
 def _agree(counts_right: bool, group: Group) -> Iterator[Term]:
-    found = {outcome.variant: outcome for outcome in group}
-    choice, answer = found["choice"], found["qa"]
-    if choice.scored and answer.scored:
+    found = {outcome.variant: outcome for outcome in group if outcome.scored}
+    if "choice" in found and "qa" in found:
+        choice, answer = found["choice"], found["qa"]
         both, neither = choice.right and answer.right, not (choice.right or answer.right)
         # Two answers of which nothing was read, as of two failed calls, are not the same answer.
-        said = neither and choice.extracted and answer.extracted
-        same = bool(said) and anls(choice.extracted or "", answer.extracted or "") > ANLS_SAME
+        letter, text = choice.extracted or "", answer.extracted or ""
+        same = neither and "" not in (letter, text) and anls(letter, text) > ANLS_SAME
         yield Term(same or (counts_right and both), 1)
 
 
@@ -337,12 +353,14 @@ METRICS = (
     _metric(
         "con_choice_qa",
         partial(_agree, True),
-        "images whose choice and open answer are both right, or the same",
+        "images whose choice and open answer are both right, or both wrong and similar",
+        per_group=True,
     ),
     _metric(
         "con_choice_qa_wrong",
         partial(_agree, False),
-        "images whose choice and open answer are the same and wrong",
+        "images whose choice and open answer are both wrong, and the letter similar to the text",
+        per_group=True,
     ),
     _metric(
         "con_score_c",
