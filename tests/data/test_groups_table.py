@@ -250,6 +250,20 @@ def test_the_columns_and_the_prompt_of_a_table_of_vlmevalkit_are_known(
     assert sent == [[png("red"), png("blue")], [png("red")], [png("red"), png("blue")]]
 
 
+def test_the_text_of_an_option_is_one_answer_and_a_list_of_texts_is_several(tmp_path: Path) -> None:
+    """Without options, VLMEvalKit takes a list as several answers (process_line of vqa_eval.py)."""
+    red = base64.b64encode(png("red")).decode()
+    intervals = {"image": red, "question": "Which?", "A": "[0, 1]", "B": "[1, 2]"}
+    table = kit_table(
+        tmp_path / "bench.tsv",
+        {"index": "1", **intervals, "answer": "[0, 1]"},
+        {"index": "2", **intervals, "answer": "['A', 'B']"},
+        {"index": "3", "image": red, "question": "How many?", "answer": "['two', '2']"},
+    )
+    lines = read_groups(Path(make_groups(Path(table), Columns(), tmp_path / "out").file))
+    assert [line.references for line in lines] == [("[0, 1]",), ("A", "B"), ("two", "2")]
+
+
 def test_rows_of_vlmevalkit_that_lack_an_image_or_an_option_are_left_out(tmp_path: Path) -> None:
     red = base64.b64encode(png("red")).decode()
     table = kit_table(

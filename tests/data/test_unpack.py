@@ -72,6 +72,17 @@ def test_parts_become_one_file_of_records_and_each_image_one_file(
     assert "exists already" in capsys.readouterr().err
 
 
+def test_the_same_part_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = written(tmp_path / "a-0.parquet", (0, cell(encoded("red")), None, ""))
+    other = written(tmp_path / "a-1.parquet", (1, cell(encoded("blue")), None, ""))
+    copy = tmp_path / "a-0 (1).parquet"
+    copy.write_bytes(Path(first).read_bytes())
+    assert main(["data", "unpack", first, other, str(copy), "--quiet"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert all(word in said for word in (str(copy), f"has the content of {first}", "each part"))
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_groups_file_is_made_of_the_records(tmp_path: Path) -> None:
     rows = [(number, cell(encoded("red")), [cell(encoded("blue"))], "Which?") for number in range(2)]
     file = written(tmp_path / "hub.parquet", *rows)

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.groups.data import GROUPS
 from sightline.benchmarks.released import UNPACKED
 from sightline.errors import UserError, some_of, unknown_name
-from sightline.formats.files import read_bytes, temporary_folder
+from sightline.formats.files import file_digest, read_bytes, temporary_folder
 from sightline.formats.groups import GroupLine, check_options, is_below, write_groups
 from sightline.formats.tables import PARQUET, parquet_rows, read_table, table_rows
 from sightline.images import BadImage, decode, inspect_image, read_original
@@ -170,7 +170,7 @@ def _line(row: Row, group: str, columns: Columns, number: str) -> GroupLine:
         prompt=shown,
         question="" if shown == prompt else prompt,
         references=tuple(
-            dict.fromkeys(text for name in columns.references for text in _texts(row.get(name)))
+            dict.fromkeys(text for name in columns.references for text in _references(row.get(name), options))
         ),
         options=options,
         labels={name: of[0] if len(of) == 1 else of for name, of in labels.items() if of},
@@ -188,6 +188,12 @@ def _options(row: Row, names: tuple[str, ...]) -> tuple[str, ...]:
     if len(cells) > 1 and found and not all(cells[: len(found)]):
         raise _UnusableRow("an option before others is empty")
     return tuple(found)
+
+
+def _references(cell: Any, options: Sequence[str]) -> tuple[str, ...]:
+    """A right answer or several; the text of an option such as '[0, 1]' is one."""
+    text = cell_text(cell).strip()
+    return (text,) if text in options else _texts(cell)
 
 
 def _kit_prompt(question: str, options: Sequence[str], hint: str) -> str:
@@ -290,6 +296,7 @@ def unpack_tables(tables: Sequence[Path], folder: Path, *, show_progress: bool =
 
     A cell with the bytes of an image becomes its path in the folder, a list of them a list of paths.
     """
+    _refuse_repeated(tables)
     number = 0
     with _new_folder(folder) as fresh, progress("rows", None, "rows", show_progress=show_progress) as advance:
         with (fresh / UNPACKED).open("wb") as file:
@@ -308,6 +315,15 @@ def unpack_tables(tables: Sequence[Path], folder: Path, *, show_progress: bool =
             raise UserError("has no rows", file=tables[0])
         images = sum(1 for _ in (fresh / IMAGES).glob("*"))
     return Unpacked(str(folder / UNPACKED), number, images)
+
+
+def _refuse_repeated(tables: Sequence[Path]) -> None:
+    """Check that no part is given twice: its rows would be two samples each."""
+    first: dict[str, Path] = {}
+    for table in filter(Path.is_file, tables if len(tables) > 1 else ()):
+        same = first.setdefault(file_digest(table), table)
+        if same is not table:
+            raise UserError(f"has the content of {same}", file=table, expected="each part of the data once")
 
 
 def _unpacked(cell: Any, store: _Images, place: tuple[Path, str, str]) -> Any:
