@@ -116,8 +116,7 @@ class Price(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a price is a finite number")
         if (price := next((one for one in prices if 0 < one < _PER_TOKEN), None)) is not None:
             # As OpenRouter's /models and LiteLLM's input_cost_per_token state it.
-            million = f"{price * 1e6:g} per million tokens"
-            raise ValueError(f"{price:g} looks like a price per token, expected {million}")
+            raise ValueError(f"{price:g} is a price per token: write {price * 1e6:g}, per million tokens")
 
     def of(self, usage: Usage) -> float:
         """Compute the cost of tokens."""

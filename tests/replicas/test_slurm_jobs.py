@@ -152,7 +152,7 @@ def test_a_wrong_field_of_a_profile_is_an_error_with_the_names_of_profile_and_fi
         ),
         ('[hosts.h]\nkey = ["sk-1"]', r"record \[hosts.h\], field key: Expected `str . null`, got `array`$"),
         ("[prices.m]\nprompt = inf", r"record \[prices.m\]: a price is a finite number"),
-        ("[prices.m]\nprompt = 0.0000025", r"looks like a price per token, expected 2.5 per million tokens"),
+        ("[prices.m]\nprompt = 0.0000025", r"is a price per token: write 2.5, per million tokens"),
     ],
 )
 def test_a_wrong_table_is_an_error_with_its_name(tmp_path: Path, text: str, message: str) -> None:
