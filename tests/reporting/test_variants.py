@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, product
 from pathlib import Path
 from statistics import mean, variance
 from typing import Any
@@ -156,6 +157,60 @@ def test_the_order_of_two_runs_under_each_variant_is_that_of_their_verdicts(
     assert rows["b"]["order"] == "changes, significantly"
     assert rows["c"]["order"] == "same"
     assert table["lead"] == "The order of two runs changes in 1 of 2 rows, significantly in 1"
+
+
+def judged(marks: Sequence[Sequence[str]]) -> list[dict[Any, Group]]:
+    """Two runs with the verdicts of `outcome`: for each, those of each group under the variants a and b."""
+    return [
+        {
+            (f"g{place}", 0, ""): Group(
+                f"g{place}",
+                0,
+                f"g{place}",
+                tuple(outcome(f"g{place}", *one) for one in zip("ab", of, strict=True)),
+            )
+            for place, of in enumerate(of_run)
+        }
+        for of_run in marks
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (["01", "01"], ["1?", "11"]),  # under b the second run is behind, or level
+        (["01", "01"], ["1?", "10"]),  # behind by two, or by one
+        (["1?", "10"], ["0!", "0!"]),
+        (["?1", "11"], ["11", "11"]),
+        (["0?", "01"], ["11", "1!"]),
+    ],
+)
+def test_an_order_is_what_every_way_to_decide_the_verdicts_makes_it(
+    first: list[str], second: list[str]
+) -> None:
+    (row,) = leads(pair_groups(*judged([first, second])), ("x", "y"), "a")
+    orders = set()
+    for way in product(*("01" if mark in "?!" else mark for mark in "".join(first + second))):
+        verdicts = numpy.array(way, int).reshape(2, 2, 2)
+        lead = (verdicts[1] - verdicts[0]).sum(axis=0)
+        orders.add({-1: "changes", 0: "tie", 1: "same"}[int(numpy.sign(lead.prod()))])
+    assert row.order == (orders.pop() if len(orders) == 1 else "not decided")
+
+
+@pytest.mark.parametrize(
+    ("under_b", "order"),
+    [
+        ("0" * 40, "changes, significantly"),
+        ("0" * 30 + "?" * 10, "changes, significantly"),
+        ("0" * 2 + "?" * 38, "changes"),
+        ("?" * 40, "not decided"),
+    ],
+)
+def test_an_order_that_undecided_verdicts_could_keep_does_not_change(under_b: str, order: str) -> None:
+    """Under a the second run is right 40 times and the first never; under b the first run is right."""
+    runs = judged([["01"] * 40, [f"1{mark}" for mark in under_b]])
+    (row,) = leads(pair_groups(*runs), ("x", "y"), "a")
+    assert row.order == order
 
 
 def test_what_two_runs_do_not_share_is_noted_and_runs_without_a_shared_sample_are_refused(

@@ -35,7 +35,7 @@ from sightline.metrics.significance import (
     mean_of_shared_groups,
     significance,
 )
-from sightline.metrics.tally import SCALES, Tally, contains_undecided, if_right, if_wrong
+from sightline.metrics.tally import SCALES, Tally, contains_undecided, undecided_ends
 from sightline.reporting.notes import different_options
 from sightline.scoring.similarity import CONFUSED, UNKNOWN
 from sightline.store.store import Store
@@ -67,7 +67,7 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
         for side, runs in ((found.base, base), (found.other, other))
     )
 
-    ends = _undecided_ends(answers.pairs, metrics) if found.has_undecided else ()
+    ends = _values_at_ends(answers.pairs, metrics) if found.has_undecided else ()
 
     def differences(changes: Tally) -> list[MetricValue]:
         return _null_without_both(changes.values(), base_values, other_values)
@@ -129,26 +129,18 @@ def _null_without_both(
     ]
 
 
-def _undecided_ends(
+def _values_at_ends(
     pairs: Sequence[GroupPairs], metrics: Sequence[MetricPair]
 ) -> list[dict[str, dict[str, PairedValues]]]:
-    """The values of groups if all undecided verdicts of one side were right and those of the other wrong.
-
-    A group of which both runs hold the same answers, judged alike, is the same whatever the verdicts are.
-    """
+    """The values of groups at both ends of what undecided verdicts allow."""
     judged = [both for both in metrics if both[0].judged == "correct"]
-    gain, loss = PairedTally(judged), PairedTally(judged)
+    ends = PairedTally(judged), PairedTally(judged)
     for number, several in enumerate(pairs):
         for pair in several:
-            base, other = numbered(number, pair)
-            if _is_same(pair) or not any(map(contains_undecided, pair)):
-                gain.add(base, other)
-                loss.add(base, other)
-            else:
-                gain.add(if_wrong(base), if_right(other))
-                loss.add(if_right(base), if_wrong(other))
+            for end, decided in zip(ends, undecided_ends(numbered(number, pair)), strict=True):
+                end.add(*decided)
     names = [metric.name for metric, _ in judged]
-    return [dict(zip(names, end.values(), strict=True)) for end in (gain, loss)]
+    return [dict(zip(names, end.values(), strict=True)) for end in ends]
 
 
 def _undecided_bounds(
@@ -160,11 +152,6 @@ def _undecided_bounds(
         for subset in means[0].keys() & means[1].keys():
             low, high = sorted(mean[subset] for mean in means)
             yield (metric.name, subset), (low, high)
-
-
-def _is_same(pair: GroupPair) -> bool:
-    base, other = ([(one.key, one.verdict, one.judge) for one in group] for group in pair)
-    return base == other
 
 
 def _mean_differences(values: Mapping[str, PairedValues], scale: float) -> dict[str, float]:

@@ -13,6 +13,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from sightline.metrics.agreement import MAJORITY_OF
+from sightline.metrics.flips import GroupPair
 from sightline.metrics.statistics import (
     Floats,
     Interval,
@@ -575,6 +576,18 @@ def if_wrong(group: Group) -> Group:
             for outcome in outcomes
         ),
     )
+
+
+def undecided_ends(pair: GroupPair) -> tuple[GroupPair, GroupPair]:
+    """A pair with all undecided verdicts of the base wrong and those of the other right, and the reverse.
+
+    A group of which both runs hold the same answers, judged alike, is the same whatever the verdicts are.
+    """
+    base, other = pair
+    answers = [[(one.key, one.verdict, one.judge) for one in group] for group in pair]
+    if answers[0] == answers[1] or not any(map(contains_undecided, pair)):
+        return pair, pair
+    return GroupPair(if_wrong(base), if_right(other)), GroupPair(if_right(base), if_wrong(other))
 
 
 def _each_outcome(group: Group, decide: Callable[[tuple[Outcome, ...]], tuple[Outcome, ...]]) -> Group:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product, starmap
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from sightline.metrics.flips import Pairing
+from sightline.metrics.flips import GroupPair, Pairing
 from sightline.metrics.repeats import repeat_metrics, repeated_probes
-from sightline.metrics.tally import tally
+from sightline.metrics.tally import contains_undecided, tally, undecided_ends
 from sightline.metrics.variants import (
     FEWEST,
     OF_GROUPS,
@@ -114,37 +115,60 @@ def _of_groups(title: str, groups: Sequence[Group], values: Iterable[MetricValue
 
 
 class Lead(NamedTuple):
-    """By how much a run leads over another one under the clean variant and under another one."""
+    """By how much a run leads over another one under the clean variant and under another one.
+
+    `ends`: the values, then those at both ends of what undecided verdicts allow.
+    """
 
     runs: tuple[str, str]
     variant: str
-    values: Mapping[str, MetricValue]
+    ends: Sequence[Mapping[str, MetricValue]]
+
+    @property
+    def values(self) -> Mapping[str, MetricValue]:
+        return self.ends[0]
 
     @property
     def order(self) -> str:
-        """What becomes of the order of the two runs; significant if each interval is on its side of 0."""
-        before, after = self.values["under_clean"], self.values["under_variant"]
-        if not before.value or not after.value:
-            return "tie"
-        if before.value * after.value > 0:
-            return "same"
-        excluded = [(one.low or 0) * (one.high or 0) > 0 for one in (before, after)]
-        return "changes, significantly" if all(excluded) else "changes"
+        """What becomes of the order of the two runs, whatever the undecided verdicts are."""
+        before, after = ([end[name] for end in self.ends] for name in ("under_clean", "under_variant"))
+        orders = set(starmap(_order, product(before, after)))
+        least = "changes" if orders <= {*_ORDERS[:2]} else "not decided"
+        return orders.pop() if len(orders) == 1 else least
 
 
-_ORDERS = ("changes, significantly", "changes", "tie", "same")
+def _order(before: MetricValue, after: MetricValue) -> str:
+    """What becomes of the order of two runs; significant if each interval is on its side of 0."""
+    if not before.value or not after.value:
+        return "tie"
+    if before.value * after.value > 0:
+        return "same"
+    excluded = [(one.low or 0) * (one.high or 0) > 0 for one in (before, after)]
+    return "changes, significantly" if all(excluded) else "changes"
+
+
+_ORDERS = ("changes, significantly", "changes", "not decided", "tie", "same")
 
 
 def leads(pairing: Pairing, runs: tuple[str, str], clean: str) -> list[Lead]:
     """The leads of the second of two runs, a row for each variant beside the clean one."""
     pairs = list(pairing.pairs)
+    ends: list[Iterable[GroupPair]] = [pairs]
+    if any(contains_undecided(group) for pair in pairs for group in pair):
+        ends += zip(*map(undecided_ends, pairs), strict=True)
+    found = [_leads(end, clean) for end in ends]
+    return [Lead(runs, variant, [end[variant] for end in found]) for variant in found[0]]
+
+
+def _leads(pairs: Iterable[GroupPair], clean: str) -> dict[str, dict[str, MetricValue]]:
+    of_base, of_other = zip(*pairs, strict=True)
     rows: dict[str, dict[str, MetricValue]] = {}
-    metrics = order_metrics({pair.other.key: pair.base for pair in pairs}, clean)
-    for value in tally((pair.other for pair in pairs), metrics):
+    metrics = order_metrics({group.key: base for group, base in zip(of_other, of_base, strict=True)}, clean)
+    for value in tally(of_other, metrics):
         label, variant = split_subset(value.subset)
         if label == VARIANT:
             rows.setdefault(variant, {})[value.metric] = value
-    return [Lead(runs, variant, values) for variant, values in rows.items()]
+    return rows
 
 
 def order_table(
@@ -177,12 +201,14 @@ def order_table(
         return build_table(title, fields, [], ["no group has another variant in both runs", *left_out])
     changed = [row for row in rows if row.order.startswith("changes")]
     surely = sum(row.order == _ORDERS[0] for row in changed)
+    unknown = sum(row.order == "not decided" for row in rows)
     lead = f"The order of two runs changes in {len(changed)} of {counted(len(rows), 'row')}"
     notes = [f"lead: {rows[0].runs[1]} minus {rows[0].runs[0]}"] if of_two else []
     notes += [f"{counted(missing, 'answer')} missing, which are not right"] if missing else []
     notes += left_out
     table = build_table(f"{title}, order under other variants", fields, rows, notes, _ORDER)
-    return replace(table, lead=f"{lead}, significantly in {surely}")
+    lead += f", significantly in {surely}" + (f"; {unknown} not decided" if unknown else "")
+    return replace(table, lead=lead)
 
 
 _ORDER = (
@@ -191,6 +217,7 @@ _ORDER = (
     "change: the lead under the variant minus that under the clean one, within groups",
     "reversed: groups that one run has right under the clean variant, and only the other under the variant",
     "significantly: the CI of each lead is on its own side of 0; not corrected for the number of rows",
+    "not decided: undecided verdicts, which count as not right, could turn the order",
 )
 
 
