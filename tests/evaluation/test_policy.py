@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import junitparser
 import numpy as np
 import pytest
+from markdown_it import MarkdownIt
 from msgspec.structs import replace
 from scipy.stats import binomtest
 from statsmodels.stats.multitest import multipletests
@@ -23,6 +25,7 @@ from sightline.evaluation.policy import (
     policy_status,
     policy_table,
     read_policy,
+    write_policy,
 )
 from sightline.metrics.significance import Comparison
 from sightline.reporting.table import show
@@ -79,6 +82,37 @@ def test_a_rule_about_a_value_that_is_missing_is_shown_with_the_reason(
     show([policy_table(policy, check_values(policy, [result(missing)], ["a"]))], is_brief=True)
     shown = " ".join(capsys.readouterr().out.split())
     assert "[codis.acc_p] a at least 3 not decided nothing was answered" in shown
+
+
+def test_other_tools_read_the_states_of_the_rules_from_junit_xml_and_markdown(tmp_path: Path) -> None:
+    subset = '[codis."acc_p[category=Attributes]"]'
+    policy = _policy(
+        tmp_path, f"[codis.acc_p]\nmin = 50\n{subset}\nmin = 1\n['codis:default'.acc_q]\nmin = 99\n"
+    )
+    files = [tmp_path / "policy.xml", tmp_path / "summary.md"]
+    name = 'a <b> & "c" | \x1b[2J\ud800'
+    checked = check_values(policy, [result(*VALUES)], [name])
+    write_policy(files, policy, checked)
+    suites = junitparser.JUnitXml.fromfile(str(files[0]))
+    assert (suites.tests, suites.failures, suites.errors) == (3, 1, 1)
+    assert {suite.name: (suite.tests, suite.failures, suite.errors) for suite in suites} == {
+        "codis": (2, 0, 1),
+        "codis:default": (1, 1, 0),
+    }
+    cases = {case.name: case for suite in suites for case in suite}
+    assert {case.classname for case in cases.values()} == {'a <b> & "c" | \\x1b[2J\\ud800'}
+    met = cases["[codis.acc_p] at least 50"]
+    assert (met.is_passed, met.system_out) == (True, "is 70.0 [55.5, 82.5], must be at least 50")
+    (open_rule,) = cases[f"{subset} at least 1"].result
+    assert (type(open_rule), open_rule.message) == (
+        junitparser.Error,
+        "is 20.0, must be at least 1; no confidence interval",
+    )
+    (failure,) = cases['["codis:default".acc_q] at least 99'].result
+    assert type(failure) is junitparser.Failure
+    tokens = MarkdownIt("commonmark").enable("table").parse(files[1].read_text())
+    cells = [after.content for token, after in pairwise(tokens) if token.type == "td_open"]
+    assert [cells[nth] for nth in range(4, len(cells), 6)] == ["not met", "not decided", "met"]
 
 
 @pytest.mark.parametrize(("number", "state"), [(90.0, "not decided"), (76.0, "not met")])

@@ -17,6 +17,7 @@ from sightline.cli.options import (
     add_request_limits,
     add_store,
     chart_request,
+    check_policy_out,
     client_options,
     note_shadowed_runs,
     pairs,
@@ -44,6 +45,8 @@ EXAMPLE = """examples:
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
   sightline compare 3 4 --judge openai/gpt-4o  which answers does a judge prefer, in both orders?
   sightline compare 3 4 --policy policy.toml   the rules of a file; exit status 5 if one is not met
+  sightline compare 3 4 --policy policy.toml --policy-out policy.xml --policy-out summary.md
+                                               the same as JUnit XML and Markdown, for CI
   sightline compare 3 4 --by category --plot differences.pdf
                                                the differences as a forest plot
   sightline runs list                          list the numbers and names of runs
@@ -120,7 +123,13 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_conditions_met, print_tables
     from sightline.evaluation.folder import is_stored
     from sightline.evaluation.options import not_applicable, parse_difference_conditions
-    from sightline.evaluation.policy import check_differences, policy_status, policy_table, read_policy
+    from sightline.evaluation.policy import (
+        check_differences,
+        policy_status,
+        policy_table,
+        read_policy,
+        write_policy,
+    )
     from sightline.evaluation.reports import compare_words
 
     if len(options.other) > 1:
@@ -128,6 +137,7 @@ def execute(options: argparse.Namespace) -> int:
     for name in ("judge_gen", "data", "dry_run", "on") if options.judge is None else ():
         if getattr(options, name):
             raise UserError(f"--{name.replace('_', '-')} needs a judge", expected="--judge MODEL too")
+    check_policy_out(options)
     policy = None if options.policy is None else read_policy(options.policy)
     chart = chart_request(options)
     words = dict.fromkeys([*options.base, *(word for other in options.other for word in other)])
@@ -156,6 +166,7 @@ def execute(options: argparse.Namespace) -> int:
         statuses.append(status)
     if policy is not None:
         checked = check_differences(policy, [one.comparison for one in compared])
+        write_policy(options.policy_out, policy, checked)
         tables = [policy_table(policy, checked), *tables]
         statuses.append(policy_status(checked))
     print_tables(tables, options.format, is_brief=is_brief)

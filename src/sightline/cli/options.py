@@ -363,6 +363,27 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
         help="check the rules of a TOML file (docs/comparing.md); exit status 5 if one is not met, 1 if one"
         " is not decided",
     )
+    parser.add_argument(
+        "--policy-out",
+        type=_policy_out,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="with --policy: write the rules and their states into FILE too, as JUnit XML (.xml) or Markdown"
+        " (.md); may repeat",
+    )
+
+
+def check_policy_out(options: argparse.Namespace) -> None:
+    if options.policy_out and options.policy is None:
+        raise UserError("--policy-out needs --policy", expected="--policy FILE too")
+
+
+def _policy_out(word: str) -> Path:
+    file = Path(word)
+    if file.suffix.lower() not in (".xml", ".md") or not file.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{word!r} is no name ending in .xml or .md in an existing folder")
+    return file
 
 
 # -- The options of commands that draw their table: --plot and what belongs to it

@@ -16,6 +16,7 @@ from sightline.cli.options import (
     add_printing,
     add_store,
     chart_request,
+    check_policy_out,
     note_shadowed_runs,
 )
 from sightline.cli.printing import print_json
@@ -154,6 +155,7 @@ def execute(options: argparse.Namespace) -> int:
     folders = [Path(word) for word in options.runs if not is_stored(word, options.store)]
     _check_html(options, mixed=0 < len(folders) < len(options.runs))
     note_shadowed_runs(map(str, folders), options.store)
+    check_policy_out(options)
     kind = _check_own_tables(options)
     if kind == "policy":
         return _print_policy(options)
@@ -189,13 +191,20 @@ def execute(options: argparse.Namespace) -> int:
 
 def _print_policy(options: argparse.Namespace) -> int:
     from sightline.cli.printing import print_tables
-    from sightline.evaluation.policy import check_values, policy_status, policy_table, read_policy
+    from sightline.evaluation.policy import (
+        check_values,
+        policy_status,
+        policy_table,
+        read_policy,
+        write_policy,
+    )
     from sightline.evaluation.reports import report_runs
     from sightline.reporting.tables import run_names
 
     policy = read_policy(options.policy)
     shown = report_runs(options.runs, options.store)
     checked = check_values(policy, shown.results, run_names(shown.results, shown.names))
+    write_policy(options.policy_out, policy, checked)
     print_tables([policy_table(policy, checked)], options.format, is_brief=not options.all)
     return policy_status(checked)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
+from xml.etree import ElementTree
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -13,10 +14,10 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import FILE
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.config import read_table, toml_key
-from sightline.errors import UserError, did_you_mean, some_of
+from sightline.errors import UserError, did_you_mean, some_of, visible
 from sightline.evaluation.compare import significance_of
 from sightline.evaluation.options import split_condition
-from sightline.formats.files import read_bytes
+from sightline.formats.files import read_bytes, write_atomically
 from sightline.metrics.significance import (
     LEVEL,
     ONLY_POINTS,
@@ -24,7 +25,17 @@ from sightline.metrics.significance import (
     corrected_together,
     difference_interval,
 )
-from sightline.reporting.table import Column, Field, PValue, ReportTable, build_table, value_cell
+from sightline.reporting.table import (
+    Column,
+    Field,
+    PValue,
+    ReportTable,
+    build_table,
+    cell_text,
+    p_value_text,
+    value_cell,
+)
+from sightline.reporting.tables import markdown
 from sightline.text import counted, decode_toml
 from sightline.types import MetricDefinition, MetricValue, Result
 
@@ -380,6 +391,9 @@ _LEGEND = (
 )
 
 
+_VALUE = Column("value", "is\n95 %", "value")
+
+
 def policy_table(policy: Policy, checked: Sequence[Checked]) -> ReportTable:
     """A row for each rule and run, the rules that are not met first."""
     order: Sequence[State] = ("not met", "not decided", "met")
@@ -388,7 +402,7 @@ def policy_table(policy: Policy, checked: Sequence[Checked]) -> ReportTable:
         (Column("text", "rule", "rule"), lambda one: one.rule.name),
         (Column("text", "run", "run"), lambda one: one.run),
         (Column("text", "must be", "required"), lambda one: one.required),
-        (Column("value", "is\n95 %", "value"), lambda one: value_cell(one.value if one.value.n else None)),
+        (_VALUE, lambda one: value_cell(one.value if one.value.n else None)),
         (Column("text", "state", "state"), lambda one: one.state),
         (Column("text", "why", "why"), lambda one: one.why),
     ]
@@ -404,3 +418,42 @@ def policy_status(checked: Iterable[Checked]) -> int:
     """The exit status: 5 if a rule is not met, otherwise 1 if one is not decided."""
     states = {one.state for one in checked}
     return 5 if "not met" in states else 1 if "not decided" in states else 0
+
+
+# -- Files for CI
+
+_JUNIT: Mapping[State, str] = {"not met": "failure", "not decided": "error"}
+"""The elements of test cases that fail. Both fail a job, as the exit statuses 5 and 1 do."""
+
+
+def write_policy(files: Iterable[Path], policy: Policy, checked: Sequence[Checked]) -> None:
+    """Write the rules and what became of them: as JUnit XML into files of .xml, otherwise as Markdown."""
+    for file in files:
+        is_xml = file.suffix.lower() == ".xml"
+        text = _junit(policy, checked) if is_xml else f"{markdown([policy_table(policy, checked)])}\n"
+        write_atomically(file, [text.encode()])
+
+
+def _junit(policy: Policy, checked: Sequence[Checked]) -> str:
+    """A test case for each rule and run, in a suite for each benchmark or setting that the file names."""
+    root = ElementTree.Element("testsuites", _counted(f"policy {policy.file}", checked))
+    for task in dict.fromkeys(one.rule.task for one in checked):
+        of_task = [one for one in checked if one.rule.task == task]
+        suite = ElementTree.SubElement(root, "testsuite", _counted(task, of_task))
+        for one in of_task:
+            name = visible(f"{one.rule.name} {one.required}")
+            case = ElementTree.SubElement(suite, "testcase", classname=visible(one.run), name=name)
+            said = f"is {cell_text(value_cell(one.value), _VALUE)}, must be {one.required}"
+            said += "" if one.p is None else f"; p {p_value_text(one.p)}"
+            message = visible(f"{said}; {one.why}" if one.why else said)
+            if one.state in _JUNIT:
+                ElementTree.SubElement(case, _JUNIT[one.state], type=one.state, message=message)
+            else:
+                ElementTree.SubElement(case, "system-out").text = message
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _counted(name: str, checked: Sequence[Checked]) -> dict[str, str]:
+    failed = {f"{kind}s": sum(one.state == state for one in checked) for state, kind in _JUNIT.items()}
+    return {"name": visible(name), "tests": str(len(checked)), **{key: str(n) for key, n in failed.items()}}
