@@ -41,7 +41,7 @@ _EXPRESSION = re.compile(
     r"√|sqrt|\^|\b(?:log|ln|sin|cos|tan|exp)(?![a-z])|\d[ixyz](?![a-z])"
     r"|[±∓]|\\[pm][mp]\b|\+/?-|[≠≤≥]|\s[<>]\s|[-+]\s*\("
     r"|(?<=[\w)\]])(?<!\de)(?:\s+[-+]\s+|[-+]|\s*[×·÷]\s*)(?=\.?\d|π|\()"
-    r"|(?<=[^\W\d_π])(?<!pi)\s*/\s*\d|\b(?:minus|negative)\b"
+    r"|(?<=[^\W\d_π])(?<!pi)\s*/\s*\d|\b(?:minus|negative)\b(?!\s+\w)"
     r"|(?:\b(?:can)?not|n't)(?:\s+(?:be|equals?|to|exactly|simply|the|an?))*\s*[-(]?\s*(?:\.?\d|π)",
     re.IGNORECASE,
 )
