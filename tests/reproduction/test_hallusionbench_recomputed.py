@@ -227,3 +227,19 @@ def test_a_judge_model_decides_what_is_right_and_which_answers_are_the_same(tmp_
     found = measure(tmp_path / "out", *words, *judged_by(tmp_path, replies))
     for metric, units in expected(answers).items():
         check(found[metric, "all"], units, intervals=metric != "yes_difference")
+
+
+@pytest.mark.slow
+def test_sets_of_one_number_in_both_categories_are_pooled_as_in_vlmevalkit(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    answers = [said(one, rng, True) for one in questions() if not one.blind]
+    pools = {one: f"{one.question.subcategory}/{one.question.number}" for one in answers}
+    file = write_lines(tmp_path / "answers.jsonl", ({**one.line, "id": pool} for one, pool in pools.items()))
+    words = ["run", "hallusionbench:with-figure", "--model", f"replay/{file}"]
+    found = measure(tmp_path / "out", *words, "--data", str(release(tmp_path / "data")), status=1)
+    check(found["a_acc", "all"], [Unit(100 * one.right, pool) for one, pool in pools.items()])
+    for metric, place in (("q_acc_pooled", "question"), ("f_acc_pooled", "figure")):
+        parts = defaultdict(list)
+        for one, pool in pools.items():
+            parts[pool, getattr(one.question, place)].append(one.right)
+        check(found[metric, "all"], [Unit(100 * all(right), pool) for (pool, _), right in parts.items()])
