@@ -103,7 +103,9 @@ def said(question: Question, rng: random.Random, draw: int = 0) -> Said:
         return Said(question, "empty", None, line | {"response": ""})
     if verdict == "miss":
         nothing = rng.choice(["I cannot tell.", '{"solution": "?", "short answer": "unknown"}'])
-        return Said(question, verdict, None, line | {"response": nothing})
+        # Two answers that choose no option are one; elsewhere, the responses are compared.
+        answer = nothing if question.kind == "float" else None
+        return Said(question, verdict, answer, line | {"response": nothing})
     forms = rng.choice(spellings(question)[verdict == "wrong"])
     response = rng.choice(FORMS).format(rng.choice(forms))
     return Said(question, verdict, forms[0], line | {"response": response})
