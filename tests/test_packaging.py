@@ -58,6 +58,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # pip installs from the registry
 def test_the_wheel_from_the_sdist_holds_the_files_of_the_package(built: Path) -> None:
     files = {file for file in ROOT.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     names = {str(file.relative_to(ROOT.parent)) for file in files}
@@ -69,6 +70,7 @@ def test_the_wheel_from_the_sdist_holds_the_files_of_the_package(built: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("which", ["oldest", "newest"])
 def test_the_wheel_alone_runs_the_quickstart_in_a_new_environment(
     built: Path, tmp_path: Path, which: str
