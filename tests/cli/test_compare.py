@@ -208,10 +208,11 @@ class First(OfflineModel):
 
     name = identity = "first"
     host = "tests"
+    said = "[[A]]"
 
     async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
         for place, _ in enumerate(requests):
-            yield place, Answer("[[A]]")
+            yield place, Answer(self.said)
 
 
 def test_a_judge_compares_the_answers_that_differ_and_goes_on_where_it_stopped(
@@ -247,6 +248,21 @@ def test_a_judge_compares_the_answers_that_differ_and_goes_on_where_it_stopped(
     for more in (["--dry-run"], ["--judge-gen", "top_p=1"]):
         assert main(["compare", *folders, *more]) == 2
         assert f"{more[0]} needs a judge" in capsys.readouterr().err
+
+
+def test_a_judge_without_a_verdict_shows_no_preference_and_exits_with_status_1(
+    runs: Runs, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = First()
+    judge.said = "I cannot say."
+    monkeypatch.setattr("sightline.replicas.fleet.resolve", lambda *_: [judge])
+    folders = [str(runs.folder / f"wrong-{wrong}") for wrong in (0, 12)]
+    judging = ["compare", *folders, "--judge", "baseline/chance", "--store", str(tmp_path / "s.db")]
+    for more, status in ((["--max-requests", "10"], 4), ([], 1)):
+        assert main([*judging, "--quiet", *more]) == status
+        shown = capsys.readouterr().out
+        assert "24 of 24 different pairs have no verdict" in shown
+        assert "No preference" not in shown
 
 
 @pytest.mark.parametrize("margin", ["0", "-1", "nan", "inf", "two"])

@@ -232,6 +232,24 @@ def test_labels_are_those_of_all_pairs_also_if_the_judge_decides_none(make_resul
         assert {row[0]: row[counts] for row in table.rows} == expected
 
 
+def test_pairs_without_a_verdict_are_in_the_headline_and_equal_texts_alone_show_nothing(
+    make_result: Any,
+) -> None:
+    same = JudgedPair(AnswerPair("same", outcome("a", "v", "1"), outcome("a", "v", "1")), CHOSEN[2])
+    silent = JudgedPair(AnswerPair("x", outcome("b", "v", "0"), outcome("b", "v", "1")), (None, "first"))
+    tie = silent._replace(choices=CHOSEN[2])
+    shown = "No preference between run 0 and run 1 is shown (17 pairs)"
+    for pairs, rate, lead in (
+        ([same] * 16 + [silent] * 3, None, "3 of 3 different pairs have no verdict"),
+        ([same] * 16 + [silent] * 2 + [tie], 50, f"{shown}; 2 of 3 different pairs have no verdict"),
+        ([same] * 16 + [tie], 50, shown),
+    ):
+        (table,) = pairwise_tables(compared(make_result), Judgements("judge", pairs, 0, {}))
+        value = table.rows[0][1]
+        assert isinstance(value, Value)
+        assert (value.value, table.lead) == (rate, lead)
+
+
 @pytest.mark.parametrize(
     ("question", "shown"),
     [

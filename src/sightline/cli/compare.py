@@ -221,7 +221,7 @@ def _judge(compared: ComparedRuns, options: argparse.Namespace) -> tuple[list[Re
         print_budget_stop("judging")
     full = options.format == "json"
     tables = pairwise_tables(comparison, judgements, options.by, full=full)
-    return tables, 4 if is_stopped else 1 if judgements.unanswered else 0
+    return tables, 4 if is_stopped else 1 if judgements.without_verdict else 0
 
 
 def _refuse_of_two(options: argparse.Namespace) -> None:

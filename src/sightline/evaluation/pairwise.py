@@ -117,6 +117,11 @@ class Judgements(NamedTuple):
     unanswered: Mapping[str, str]
     sees_images: bool = False
 
+    @property
+    def without_verdict(self) -> int:
+        """The pairs for which the judge gave no verdict in one of the orders."""
+        return sum(one.preference is None for one in self.pairs)
+
 
 def answer_pairs(comparison: Comparison) -> list[AnswerPair]:
     """The pairs of answers to the same probe of two runs, or of several pairs of runs."""
@@ -273,7 +278,7 @@ def pairwise_tables(
     title = f"{comparison.task}, judged in pairs by {judgements.judge}"
     table = build_table(title, fields, rows, _notes(judgements, names), _LEGEND)
     listed = [_pairs_table(title, judgements.pairs)] if full else []
-    return [replace(table, lead=_lead(rows[0], names)), *listed]
+    return [replace(table, lead=_lead(rows[0], names, judgements)), *listed]
 
 
 def _count(name: Preference, row: _Row) -> int:
@@ -281,6 +286,9 @@ def _count(name: Preference, row: _Row) -> int:
 
 
 def _row(subset: str, decided: Sequence[tuple[AnswerPair, Preference]]) -> _Row:
+    """The row of a subset; ties without a judge alone make no win rate."""
+    if all(pair.equal for pair, _ in decided):
+        decided = []
     scores = [(pair.cluster, _SCORES[preference]) for pair, preference in decided]
     rate = clustered_mean("win_rate", scores, reason="the judge decided no pair")
     leads = np.array([score - 0.5 for _, score in scores])
@@ -289,7 +297,13 @@ def _row(subset: str, decided: Sequence[tuple[AnswerPair, Preference]]) -> _Row:
     return _Row(subset, rate, Counter(preference for _, preference in decided), p)
 
 
-def _lead(row: _Row, names: Sequence[str]) -> str:
+def _lead(row: _Row, names: Sequence[str], judgements: Judgements) -> str:
+    different = sum(not one.pair.equal for one in judgements.pairs)
+    missing = f"{judgements.without_verdict:,} of {different:,} different pairs have no verdict"
+    return "; ".join(filter(None, (_preferred(row, names), missing if judgements.without_verdict else "")))
+
+
+def _preferred(row: _Row, names: Sequence[str]) -> str:
     base, other = names
     if row.rate.value is None or row.p is None:
         return ""
@@ -310,7 +324,7 @@ def _notes(judgements: Judgements, names: Sequence[str]) -> list[str]:
     blind = sum(not pair.other.references for pair in hidden)
     counts = [
         (
-            sum(one.preference is None for one in pairs),
+            judgements.without_verdict,
             f"have no verdict in both orders and are left out; {failed} without an answer",
         ),
         (judgements.left_out, "are left out: an answer is missing or empty"),
