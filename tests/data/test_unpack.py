@@ -111,3 +111,30 @@ def test_a_truncated_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_bytes(file.read_bytes()[:-9])
     assert main(["data", "unpack", str(file), "--quiet"]) == 2
     assert "broken or truncated" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "begins"),
+    [
+        (b"<!DOCTYPE html>\n<html>Sign in, or not</html>\n", "'<!DOCTYPE html>"),
+        (b"some,text\nmore,text\n", "'some,text"),
+        (b"<html>PAR1", "'<html>PAR1'"),
+        (b"", "nothing: it is empty"),
+    ],
+)
+def test_another_file_with_the_name_of_a_parquet_file_is_refused(
+    content: bytes, begins: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "h.parquet").write_bytes(content)
+    assert main(["data", "unpack", "h.parquet", "--quiet"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"h.parquet: is not a Parquet file; it begins with {begins}" in said
+    assert not (tmp_path / "data/h").exists()
+
+
+def test_a_file_that_only_begins_as_a_parquet_file_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "h.parquet").write_bytes(b"PAR1 and then some text, long enough for a footer")
+    assert main(["data", "unpack", "h.parquet", "--quiet"]) == 2
+    assert "broken or truncated" in capsys.readouterr().err

@@ -254,8 +254,16 @@ def _read(table: Path) -> list[tuple[str, dict[str, Any]]] | Iterator[tuple[str,
     """The rows: a list, or of a Parquet file an iterator."""
     if table.is_file():
         with table.open("rb") as file:
-            if file.read(len(PARQUET)) == PARQUET:
-                return parquet_rows(table)
+            start = file.read(40)
+        if start.startswith(PARQUET):
+            return parquet_rows(table)  # pyarrow checks the last bytes
+        if table.suffix.lower() == ".parquet":
+            begins = repr(start.decode("utf-8", "replace")) if start else "nothing: it is empty"
+            raise UserError(
+                f"is not a Parquet file; it begins with {begins}",
+                file=table,
+                expected="PAR1 at its start; download it again, or give the file its true ending",
+            )
     content = read_bytes(table)
     is_json = content.lstrip()[:1] in (b"{", b"[")
     return json_records(content, table) if is_json else table_rows(read_table(content, table), table)
