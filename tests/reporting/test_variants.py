@@ -111,6 +111,16 @@ def test_whole_groups_and_a_clean_variant_are_counted_as_pandas_counts_them(
         assert row["drop value"] == pytest.approx(100 * (table["b"].mean() - table[row["second"]].mean()))
 
 
+def test_lines_of_the_original_are_no_variant_and_the_error_says_what_makes_them_one(
+    scored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(scored), "--why", "--clean", "original"]) == 2
+    said = capsys.readouterr().err
+    assert all(
+        part in said for part in ("unknown variant 'original'", "are not sent", "another name", "a, b, c")
+    )
+
+
 def two_runs(tmp_path: Path, right: Any, clusters: Any) -> list[Any]:
     """Two runs with these verdicts: an array of runs, groups, and the variants a, b and c."""
     runs = []

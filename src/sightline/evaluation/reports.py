@@ -38,6 +38,7 @@ from sightline.evaluation.run_tables import FORMS, write_tables
 from sightline.evaluation.runs import find_run, latest_finished_run, name_or_number, read_stored_run
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.files import refuse_overwriting
+from sightline.formats.groups import ORIGINAL
 from sightline.formats.jsonl import ANSWERS, export
 from sightline.metrics.consistency import null_where_unknown
 from sightline.metrics.flips import pair_groups
@@ -249,6 +250,12 @@ def group_tables(
             groups = list(run.sent.values())
             if why:
                 variants = {outcome.variant for group in groups for outcome in group}
+                if clean == ORIGINAL and clean not in variants:
+                    raise UserError(
+                        f"unknown variant '{clean}': lines of `{clean}` in a groups file are not sent",
+                        expected=f"one of {', '.join(sorted(variants))}, "
+                        "or another name for these lines, which makes them a variant",
+                    )
                 if clean is not None and clean not in variants:
                     raise unknown_name("variant", clean, variants)
                 tables += variant_tables(title, groups, run.result, clean)
