@@ -29,9 +29,18 @@ UNPACKED = "records.jsonl"
 _MISSING = re.compile(r"missing required field `([^`]+)`")
 
 
-def read_records(path: Path, kind: type[Record], *, name: str) -> list[Record]:
-    """Read a JSON list or JSON Lines."""
+def read_records(
+    path: Path, kind: type[Record], *, name: str, renamed: tuple[str, str] | None = None
+) -> list[Record]:
+    """Read a JSON list or JSON Lines.
+
+    `renamed`: the name that a field has in another revision of the data, and its name in `kind`.
+    """
     content = read_bytes(path)
+    if renamed is not None:
+        # Within a text, JSON escapes the quotes.
+        old, new = (f'"{one}"'.encode() for one in renamed)
+        content = content.replace(old, new)
     try:
         if content.lstrip().startswith(b"["):
             return msgspec.json.decode(content, type=list[kind])  # type: ignore[valid-type]
@@ -49,8 +58,17 @@ def read_records_by_id(path: Path, kind: type[Record]) -> dict[str, Record]:
     try:
         return msgspec.json.decode(content, type=dict[str, kind])  # type: ignore[valid-type]
     except UNDECODABLE as error:
-        for _, records in json_records(content, path):
+        for where, records in json_records(content, path):
             for name, record in records.items():
+                if not isinstance(record, dict):
+                    raise UserError(
+                        "holds no record",
+                        file=path,
+                        record=where,
+                        field=name,
+                        found="null" if record is None else record,
+                        expected="an object that holds each record, an object too, under its id",
+                    ) from None
                 _check(path, name, record, kind, "")
         raise UserError(f"is not in the released layout ({fault(error)})", file=path) from None
 
@@ -85,10 +103,8 @@ def data_folder(folder: Path | None, benchmark: str, file: str) -> Path:
     for candidate in (folder, folder / benchmark):
         if (candidate / file).is_file():
             return candidate
-    if not folder.is_dir():
-        expected = f"a folder with {file}: {source}"
-        raise UserError("this data folder does not exist", file=folder, expected=expected)
-    raise UserError(f"{file} is not in this folder", file=folder, expected=f"the layout of {benchmark}")
+    problem = f"{file} is not in this folder" if folder.is_dir() else "this data folder does not exist"
+    raise UserError(problem, file=folder, expected=f"a folder with {file}: {source}")
 
 
 def _check(path: Path, where: str, record: dict[str, Any], kind: type[Any], name: str) -> None:

@@ -312,6 +312,28 @@ def test_a_wrong_record_is_named_with_its_file_and_field(
     assert all(part in message for part in named), message
 
 
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ('[{"id": "1"}]', ("record entry 1, field id", "found '1'")),
+        ('{"1": "x"}', ("record line 1, field 1", "found 'x'")),
+        ('{"1": null}', ("record line 1, field 1", "found 'null'")),
+    ],
+)
+def test_a_record_that_is_no_object_is_named_with_its_file_and_field(
+    written: Callable[[list[Trial]], None],
+    capsys: pytest.CaptureFixture[str],
+    content: str,
+    named: tuple[str, ...],
+) -> None:
+    written([{"1": record()}])
+    Path("data/trial1/dataset.json").write_text(content)
+    assert main(["run", "dynamath", "--data", "data", "--model", "baseline/chance", "--store", "s.db"]) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert all(part in message for part in ("data/trial1/dataset.json", "under its id", *named)), message
+
+
 def test_a_trial_before_others_must_not_be_missing(
     written: Callable[[list[Trial]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -163,3 +163,26 @@ def test_a_wrong_field_is_named_with_file_and_record(
     assert main(["run", "naturalbench", "--data", "data", "--model", "baseline/chance"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert all(word in said for word in ("7", *named))
+
+
+def test_the_column_with_a_space_in_its_name_is_the_same_data(folder: Path) -> None:
+    one = record(7, "yes_no", ("images/a.png", "images/b.png"))
+    one["Question_0"] = 'Does the sign read "Question Type"?'
+    write(folder / "data", [one])
+    samples = list(NaturalBench().samples(folder / "data", "test", {}))
+    spaced = {name.replace("Question_Type", "Question Type"): value for name, value in one.items()}
+    (folder / "data/records.jsonl").write_text(json.dumps(spaced))
+    assert list(NaturalBench().samples(folder / "data", "test", {})) == samples
+
+
+def test_an_empty_folder_gets_the_remedy_of_a_missing_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty").mkdir()
+    said = []
+    for name in ("empty", "nowhere"):
+        assert main(["run", "naturalbench", "--data", name, "--model", "baseline/chance"]) == 2
+        said.append(capsys.readouterr().err)
+    assert "records.jsonl is not in this folder" in said[0]
+    assert "`sightline data unpack FILE... --name naturalbench`" in said[0]
+    assert said[0].partition("; expected")[2] == said[1].partition("; expected")[2]

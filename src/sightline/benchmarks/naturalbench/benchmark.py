@@ -78,7 +78,9 @@ class NaturalBench(base.Benchmark):
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Iterator[Sample]:
         """The rows; those that share an image, directly or through others, are one cluster."""
         folder = data_folder(folder, self.name, UNPACKED)
-        records = read_records(folder / UNPACKED, NaturalRecord, name="Index")
+        records = read_records(
+            folder / UNPACKED, NaturalRecord, name="Index", renamed=("Question Type", "Question_Type")
+        )
         clusters = clusters_of_images([(one.Image_0, one.Image_1) for one in records])
         for one, cluster in zip(records, clusters, strict=True):
             _check(one, folder / UNPACKED)
