@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from msgspec import Meta, Struct, convert, field
 
@@ -239,13 +239,22 @@ def read_table(value: Any, kind: type[Struct], file: Path, name: str) -> Any:
             record=name,
             field=inner or None,
             found=_found(value, inner) if kind in _SHOWN else None,
-            expected=None if inner else f"a table with {', '.join(fields)}",
+            expected=_choices(kind, inner) if inner else f"a table with {', '.join(fields)}",
         ) from None
 
 
 def _fields(kind: type[Struct], inner: str) -> tuple[str, ...]:
     inside = {"batch": BatchSettings if kind is Host else kind}
     return inside.get(inner, kind).__struct_fields__
+
+
+def _choices(kind: type[Struct], inner: str) -> str | None:
+    """The words that a field may be; None if it is no choice of words."""
+    hint = get_type_hints(kind).get(inner)
+    words = [
+        word for part in (hint, *get_args(hint)) if get_origin(part) is Literal for word in get_args(part)
+    ]
+    return f"one of {', '.join(words)}" if words else None
 
 
 def _found(value: Any, inner: str) -> Any:

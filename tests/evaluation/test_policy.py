@@ -176,6 +176,47 @@ def test_a_rule_is_decided_if_every_way_to_decide_the_verdicts_decides_it_alike(
         assert checked.state == state
 
 
+def test_a_row_of_equivalence_shows_the_interval_that_decides_it(tmp_path: Path, make_result: Any) -> None:
+    """An end of the 90 % interval that is shown is where the rule turns; that of 95 % is beyond it."""
+    comparison = _compared(make_result, "1" * 40, "1" * 38 + "00")
+    (row,) = comparison.differences[:1]
+
+    def check(margin: float) -> Any:
+        policy = _policy(tmp_path, f"[groups.acc]\nmargin = {margin!r}\ntest = 'equivalent'\n")
+        return policy, check_differences(policy, [comparison])
+
+    _, (wide,) = check(50.0)
+    end = -wide.value.low
+    assert row.low < wide.value.low < wide.value.value < wide.value.high < row.high
+    assert [check(end + step)[1][0].state for step in (0.01, -0.01)] == ["met", "not decided"]
+    policy, checked = check(end + 0.01)
+    files = [tmp_path / "policy.xml", tmp_path / "summary.md"]
+    write_policy(files, policy, checked)
+    for file in files:
+        assert "(90 % CI)" in file.read_text()
+        assert f"[-{end:.1f}, " in file.read_text().replace("\u2212", "-")
+    assert "is\nCI" in [column.head for column in policy_table(policy, checked).columns]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "refused"), [("min = 130", "min"), ("max = -1", "max"), ("min = 0\nmax = 100", "")]
+)
+def test_a_bound_out_of_the_range_of_its_metric_is_refused(tmp_path: Path, bounds: str, refused: str) -> None:
+    policy = _policy(tmp_path, f"[codis.acc_p]\n{bounds}\n")
+    described = replace(
+        result(*VALUES), metric_definitions={"acc_p": MetricDefinition("", "higher", PERCENT)}
+    )
+    if not refused:
+        (checked,) = check_values(policy, [described], ["a"])
+        assert checked.state == "met"
+        return
+    with pytest.raises(UserError) as error:
+        check_values(policy, [described], ["a"])
+    named = f"policy.toml, record [codis.acc_p], field {refused}: is out of the range of acc_p (found "
+    assert named in str(error.value)
+    assert "expected a number at least 0 and at most 100" in str(error.value)
+
+
 @pytest.mark.parametrize("correction", ["holm", "benjamini-hochberg", "none"])
 def test_tests_of_all_rules_are_corrected_as_by_statsmodels(
     tmp_path: Path, make_result: Any, correction: str
@@ -228,7 +269,10 @@ def test_tests_of_all_rules_are_corrected_as_by_statsmodels(
         ("[codis.acc_p]\n", "record [codis.acc_p]: demands nothing"),
         ("[codis.acc_p]\ntest = 'equivalent'\n", 'test = "equivalent" needs margin'),
         ("[codis.acc_p]\ntest = 'better'\nmargin = 2\n", 'test = "better" has no margin'),
-        ("[codis.acc_p]\ntest = 'best'\n", "Invalid enum value 'best'"),
+        (
+            "[codis.acc_p]\ntest = 'best'\n",
+            "Invalid enum value 'best'; expected one of not-worse, better, non-inferior, equivalent",
+        ),
         ("[codix.acc_p]\nmin = 3\n", "unknown benchmark or key 'codix', did you mean 'codis'?"),
         (
             "[codis]\nmin = 3\n",

@@ -194,7 +194,9 @@ def check_values(policy: Policy, results: Sequence[Result], names: Sequence[str]
     for result, name in zip(results, names, strict=True):
         for rule in policy.of(result.benchmark, [result.setting], compared=False):
             value = _found(policy, rule, result.metrics)
-            ends = value, _if_right(value, result.metric_definitions.get(rule.metric))
+            definition = result.metric_definitions.get(rule.metric)
+            _refuse_bounds(policy, rule, definition)
+            ends = value, _if_right(value, definition)
             decision = _settled([_within(one, rule.rule) for one in ends], result.unanswered)
             bounds = rule.rule.min, rule.rule.max
             required = " and ".join(
@@ -204,6 +206,29 @@ def check_values(policy: Policy, results: Sequence[Result], names: Sequence[str]
             )
             checked.append(Checked(name, rule, required, value, None, *decision))
     return _some(checked, policy, {result.benchmark for result in results}, "min or max")
+
+
+def _refuse_bounds(policy: Policy, rule: PlacedRule, definition: MetricDefinition | None) -> None:
+    """Refuse a bound that no value of the metric can reach."""
+    least, most = (None, None) if definition is None else definition.range
+    for name in ("min", "max"):
+        bound = getattr(rule.rule, name)
+        if bound is None:
+            continue
+        if (least is not None and bound < least) or (most is not None and bound > most):
+            limits = [
+                f"{word} {limit:g}"
+                for word, limit in (("at least", least), ("at most", most))
+                if limit is not None
+            ]
+            raise UserError(
+                f"is out of the range of {rule.metric}",
+                file=policy.file,
+                record=rule.name,
+                field=name,
+                found=bound,
+                expected=f"a number {' and '.join(limits)}",
+            )
 
 
 def _if_right(value: MetricValue, definition: MetricDefinition | None) -> MetricValue:
@@ -252,8 +277,23 @@ def check_differences(policy: Policy, comparisons: Sequence[Comparison]) -> list
             settled = _settled([decision, *(end for end, _ in ends)], missing)
             margin = rule.rule.margin
             required = f"{rule.rule.test} within {margin:g} points" if margin else str(rule.rule.test)
+            if rule.rule.test == "equivalent":
+                required += " (90 % CI)"
+                row = _at_90(row, comparison)
             checked.append(Checked(run, rule, required, row, p, *settled))
     return _some(checked, policy, {one.benchmark for one in comparisons}, "margin or test")
+
+
+def _at_90(row: MetricValue, comparison: Comparison) -> MetricValue:
+    """The difference with the interval that decides equivalence."""
+    definition = comparison.definitions[row.metric]
+    if row.value is None or row.low is None or definition.unit == "number":
+        return row
+    interval = difference_interval(comparison.groups[row.metric][row.subset], definition, 0.9)
+    if isinstance(interval, str):
+        return row
+    low, high, _ = interval.around(row.value, 100)
+    return replace(row, low=low, high=high)
 
 
 def _at_end(comparison: Comparison, end: int) -> Comparison:
@@ -398,11 +438,15 @@ def policy_table(policy: Policy, checked: Sequence[Checked]) -> ReportTable:
     """A row for each rule and run, the rules that are not met first."""
     order: Sequence[State] = ("not met", "not decided", "met")
     rows = sorted(checked, key=lambda one: order.index(one.state))
+    of_90 = any(one.rule.rule.test == "equivalent" for one in rows)
     fields: list[Field[Checked]] = [
         (Column("text", "rule", "rule"), lambda one: one.rule.name),
         (Column("text", "run", "run"), lambda one: one.run),
         (Column("text", "must be", "required"), lambda one: one.required),
-        (_VALUE, lambda one: value_cell(one.value if one.value.n else None)),
+        (
+            replace(_VALUE, head="is\nCI") if of_90 else _VALUE,
+            lambda one: value_cell(one.value if one.value.n else None),
+        ),
         (Column("text", "state", "state"), lambda one: one.state),
         (Column("text", "why", "why"), lambda one: one.why),
     ]
@@ -410,6 +454,8 @@ def policy_table(policy: Policy, checked: Sequence[Checked]) -> ReportTable:
         fields.insert(4, (Column("p_value", "p", "p"), lambda one: PValue(one.p)))
     numbers = [f"{sum(one.state == state for one in rows):,} {state}" for state in order]
     legend = [_LEGEND, f"p: correction {policy.correction}, over the rules not-worse and better of all runs"]
+    if of_90:
+        legend.append("CI: 90 % for the rules equivalent, 95 % for the others")
     table = build_table(f"policy {policy.file}", fields, rows, [], legend)
     return replace(table, lead=f"{counted(len(rows), 'rule')}: {', '.join(numbers)}")
 
