@@ -77,11 +77,12 @@ def test_an_excluded_sample_does_not_count(run: str, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (correction("g9", "bus"), "no sample 'g9' in scored"),
+        (correction("g9", "bus"), "c.jsonl, record line 1 (g9): no sample 'g9' in scored"),
         (correction("g1", "bus", variant="c"), "unknown variant of g1 'c'"),
         ({"id": "g1", "value": ["bus"], "reason": "?"}, "missing required field `source`"),
         (correction("g1", "bus", field="question"), "field"),
         (correction("g4", "plane"), "none of the options"),
+        (correction("g4", "bus", "plane"), "none of the options"),
         (correction("g1"), "length >= 1"),
     ],
 )

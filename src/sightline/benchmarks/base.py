@@ -226,6 +226,10 @@ class Benchmark(ABC):
         """
         return {}
 
+    def reference_sides(self, outcome: Outcome) -> Sequence[str]:
+        """List what the first reference of a question without options can be; by default any text."""
+        return ()
+
     def pair_verdicts(self, group: Group) -> Iterable[Verdict]:
         """Compare answers of a group by rules, whoever judges them; by default none are compared.
 

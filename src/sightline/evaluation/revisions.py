@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from string import punctuation, whitespace
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Meta, Struct
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import Benchmark
@@ -20,13 +22,14 @@ from sightline.evaluation.compare import judged_run
 from sightline.evaluation.folder import JudgedRun
 from sightline.evaluation.judges import RulesJudge, with_verdict
 from sightline.evaluation.reports import opened_runs
-from sightline.formats.files import file_digest, read_lines
+from sightline.formats.files import file_digest, numbered_lines
 from sightline.formats.jsonl import counted_notes
 from sightline.metrics.tally import tally
 from sightline.reporting.table import Column, Field, ReportTable, build_table, estimate, n_cell
 from sightline.reporting.tables import leading_metrics
-from sightline.scoring.letters import right_positions
-from sightline.types import Group, MetricValue, Outcome
+from sightline.scoring.letters import position_of_letter, positions_of_text, right_positions
+from sightline.text import decode_line
+from sightline.types import LETTERS, Group, MetricValue, Outcome
 
 
 class RevisedReference(Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,14 +54,30 @@ class Exclusion(Struct, frozen=True, forbid_unknown_fields=True):
     source: str
 
 
+T = TypeVar("T", bound=RevisedReference | Exclusion)
+
+
+class Line(NamedTuple, Generic[T]):
+    """A line of a file, and where it stands."""
+
+    content: T
+    file: Path
+    number: int
+
+    def error(self, message: str, **more: Any) -> UserError:
+        one = self.content
+        variant = f", {one.variant}" if isinstance(one, RevisedReference) and one.variant else ""
+        return UserError(message, file=self.file, record=f"line {self.number} ({one.id}{variant})", **more)
+
+
 class Revision(NamedTuple):
     """Corrections and exclusions, the digest of each file that was given, and whose corrections they are.
 
     `benchmark`: the benchmark that comes with the corrections; '' for those of a file.
     """
 
-    corrections: Sequence[RevisedReference]
-    excluded: Sequence[Exclusion]
+    corrections: Sequence[Line[RevisedReference]]
+    excluded: Sequence[Line[Exclusion]]
     files: Sequence[str]
     benchmark: str = ""
 
@@ -75,8 +94,8 @@ def read_revision(corrections: Path | None, exclude: Path | None) -> Revision:
                 f"{named} comes with no corrections", expected=f"a file, or one of {', '.join(having)}"
             )
     return Revision(
-        [] if corrections is None else list(read_lines(corrections, RevisedReference)),
-        [] if exclude is None else list(read_lines(exclude, Exclusion)),
+        [] if corrections is None else _lines(corrections, RevisedReference),
+        [] if exclude is None else _lines(exclude, Exclusion),
         [
             f"{file.name}: sha256 {file_digest(file)[:16]}"
             for file in (corrections, exclude)
@@ -86,14 +105,22 @@ def read_revision(corrections: Path | None, exclude: Path | None) -> Revision:
     )
 
 
+def _lines(path: Path, kind: type[T]) -> list[Line[T]]:
+    decode = Decoder(kind).decode
+    return [
+        Line(decode_line(decode, line, number, path, kind), path, number)
+        for number, line in numbered_lines(path)
+    ]
+
+
 def revised_tables(
     words: Sequence[str], url: str, revision: Revision, metrics: Sequence[str]
 ) -> list[ReportTable]:
     """A table of each run: its metrics as released, and under the revision.
 
     Raises:
-        UserError: The revision names a sample or variant that the run does not have, or corrects the
-            reference of an answer that a model or humans judged.
+        UserError: The revision names a sample or variant that the run does not have, corrects the reference
+            of an answer that a model or humans judged, or has one that the benchmark cannot have.
     """
     with opened_runs(words, url) as (names, store):
         return [_table(judged_run(store, name), revision, metrics) for name in names]
@@ -108,11 +135,12 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
             f"{run.name} is a run of {result.benchmark}",
             expected=f"a run of {revision.benchmark}, or a file of corrections",
         )
-    absent = {one.id for one in revision.corrections} - known
-    excluded = {one.id for one in revision.excluded}
-    if unknown := (excluded - known) | (set() if revision.benchmark else absent):
-        name = min(unknown)
-        raise UserError(f"no sample '{name}' in {run.name}{did_you_mean(name, known)}", field="id")
+    absent = {one.content.id for one in revision.corrections} - known
+    excluded = {one.content.id for one in revision.excluded}
+    lines: list[Line[Any]] = [*revision.excluded, *(() if revision.benchmark else revision.corrections)]
+    for line in lines:
+        if (name := line.content.id) not in known:
+            raise line.error(f"no sample '{name}' in {run.name}{did_you_mean(name, known)}")
     # Similarities to the references, and answers of other settings, are not computed again.
     metrics = [
         one for one in benchmark.metrics(result.options) if one.needs is None and one.judged == "correct"
@@ -121,7 +149,7 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
     wanted = names or [one.name for one in metrics if one.name in leading]
     if missing := set(wanted) - {metric.name for metric in metrics}:
         raise unknown_name("metric", min(missing), (metric.name for metric in metrics))
-    corrections = [one for one in revision.corrections if one.id in known]
+    corrections = [one for one in revision.corrections if one.content.id in known]
     revised = list(_revised(benchmark, RulesJudge(benchmark, result.options), groups, corrections))
     before = {one.metric: one for one in tally(groups, metrics) if one.subset == "all"}
     kept = (group for group in revised if group.id not in excluded)
@@ -150,24 +178,30 @@ def _table(run: JudgedRun, revision: Revision, names: Sequence[str]) -> ReportTa
 
 
 def _revised(
-    benchmark: Benchmark, judge: RulesJudge, groups: Iterable[Group], lines: Iterable[RevisedReference]
+    benchmark: Benchmark,
+    judge: RulesJudge,
+    groups: Iterable[Group],
+    lines: Iterable[Line[RevisedReference]],
 ) -> Iterator[Group]:
     """The groups of a run, with new references and the verdicts that the rules give under them."""
-    by_sample: dict[str, dict[str, RevisedReference]] = {}
+    by_sample: dict[str, dict[str, Line[RevisedReference]]] = {}
     for one in lines:
-        of_sample = by_sample.setdefault(one.id, {})
-        if one.variant in of_sample:
-            raise UserError("has two corrections", record=" ".join((one.id, one.variant)), expected="one")
-        of_sample[one.variant] = one
+        of_sample = by_sample.setdefault(one.content.id, {})
+        if first := of_sample.get(one.content.variant):
+            raise one.error("has two corrections", found=f"also line {first.number}", expected="one")
+        of_sample[one.content.variant] = one
     for group in groups:
         found = by_sample.get(group.id, {})
         variants = {outcome.variant for outcome in group}
         if unknown := found.keys() - variants - {""}:
-            raise unknown_name(f"variant of {group.id}", min(unknown), variants)
+            name = min(unknown)
+            raise found[name].error(
+                f"unknown variant of {group.id} '{name}'{did_you_mean(name, variants)}",
+                expected=f"one of {', '.join(sorted(variants))}",
+            )
         if "" in found and len({outcome.references for outcome in group}) > 1:
-            raise UserError(
+            raise found[""].error(
                 "its variants have different references",
-                record=group.id,
                 field="variant",
                 expected=f"a line for each of {', '.join(sorted(variants))}",
             )
@@ -175,7 +209,7 @@ def _revised(
 
 
 def _judged_again(
-    benchmark: Benchmark, judge: RulesJudge, group: Group, found: dict[str, RevisedReference]
+    benchmark: Benchmark, judge: RulesJudge, group: Group, found: dict[str, Line[RevisedReference]]
 ) -> Group:
     outcomes: list[Outcome] = []
     for outcome in group:
@@ -184,21 +218,12 @@ def _judged_again(
             outcomes.append(outcome)
             continue
         if outcome.status == "ok" and outcome.judge != "rules":
-            raise UserError(
+            raise correction.error(
                 "a corrected answer was not judged by rules",
-                record=f"{outcome.sample}, {outcome.variant}",
                 found=outcome.judge or "no judge",
                 expected="a run without --judge, or `score` of its answers without one",
             )
-        if outcome.options and not right_positions(correction.value, outcome.options):
-            raise UserError(
-                "a corrected reference is none of the options",
-                record=f"{outcome.sample}, {outcome.variant}",
-                field="value",
-                found=", ".join(correction.value),
-                expected=f"a letter or a text of {', '.join(outcome.options)}",
-            )
-        outcomes.append(replace(outcome, references=correction.value))
+        outcomes.append(replace(outcome, references=_as_written(benchmark, outcome, correction)))
     changed = replace(group, outcomes=tuple(outcomes))
     for case in benchmark.cases(changed):
         place = case.outcome_index
@@ -208,6 +233,35 @@ def _judged_again(
             (verdict,) = judge.decide(case, {})
             outcomes[place] = with_verdict(outcomes[place], verdict)
     return replace(changed, outcomes=tuple(outcomes))
+
+
+def _as_written(
+    benchmark: Benchmark, outcome: Outcome, correction: Line[RevisedReference]
+) -> tuple[str, ...]:
+    """The corrected references in the spelling of the benchmark, whose rules may compare them exactly."""
+    value, options = correction.content.value, outcome.options
+    if options:
+        positions = right_positions(value, options)
+        if not all(right_positions((one,), options) for one in value):
+            raise correction.error(
+                "a corrected reference is none of the options",
+                field="value",
+                found=", ".join(value),
+                expected=f"a letter or a text of {', '.join(options)}",
+            )
+        by_letter = all(position_of_letter(one, options) is not None for one in outcome.references)
+        return tuple(LETTERS[place] if by_letter else options[place] for place in sorted(positions))
+    if sides := benchmark.reference_sides(outcome):
+        found = positions_of_text(value[0].strip(punctuation + whitespace), sides)
+        if not found:
+            raise correction.error(
+                "a corrected reference is none that the benchmark has",
+                field="value",
+                found=value[0],
+                expected=" or ".join(sides),
+            )
+        return (sides[found[0]], *value[1:])
+    return value
 
 
 _FIELDS: list[Field[tuple[MetricValue, MetricValue]]] = [

@@ -127,3 +127,45 @@ def test_keys_without_the_category_join_two_sets(folder: Path, capsys: pytest.Ca
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert "mixed" not in found
+
+
+def corrected(answer: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str, int]:
+    """Correct the reference of the first answer that is 'Yes.' about a question whose answer is yes."""
+    lines = [json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()]
+    line = next(
+        line
+        for line, (record, said) in zip(lines, drawn(), strict=True)
+        if said == "Yes." and record["gt_answer"] == "1"
+    )
+    correction = {"id": line["id"], "variant": line["variant"], "value": [answer]}
+    correction |= {"reason": "the key is wrong", "source": "a remark"}
+    Path("c.jsonl").write_text("\n" + json.dumps(correction) + "\n")
+    words = ["--data", "data", "--quiet", "--name", "scored"]
+    assert main(["score", "hallusionbench", "answers.jsonl", *words]) == 0
+    capsys.readouterr()
+    words = ["--corrections", "c.jsonl", "--metric", "a_acc", "--json"]
+    return line["id"], line["variant"], main(["report", "scored", *words])
+
+
+@pytest.mark.parametrize(("answer", "fewer"), [("yes", 0), ("Yes", 0), ("YES.", 0), ("No", 1)])
+def test_a_corrected_reference_is_yes_or_no_in_any_spelling(
+    answer: str, fewer: int, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *_, status = corrected(answer, capsys)
+    assert status == 0
+    table = json.loads(capsys.readouterr().out)
+    (row,) = (table[0] if isinstance(table, list) else table)["rows"]
+    right = sum(right for _, right in judged())
+    assert row["released value"] == pytest.approx(100 * right / row["n"])
+    assert row["revised value"] == pytest.approx(100 * (right - fewer) / row["n"])
+
+
+@pytest.mark.parametrize("answer", ["1", "banana", "A", ""])
+def test_a_corrected_reference_that_is_neither_yes_nor_no_is_refused_with_its_place(
+    answer: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample, variant, status = corrected(answer, capsys)
+    assert status == 2
+    said = capsys.readouterr().err
+    assert f"c.jsonl, record line 2 ({sample}, {variant}), field value: " in said
+    assert f"(found '{answer}'); expected yes or no" in said

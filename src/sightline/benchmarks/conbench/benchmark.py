@@ -176,6 +176,9 @@ class ConBench(base.Benchmark):
             texts = (outcome.response, caption.response)
             yield Case((outcome.key, caption.key), "in_caption", outcome.question, texts)
 
+    def reference_sides(self, outcome: Outcome) -> Sequence[str]:
+        return SIDES if outcome.variant == "ny" else ()
+
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """The rules for answers, and the released prompt for GPT-4 about answer and caption."""
         prompt = load(__package__)["judge"]["text"]

@@ -156,6 +156,9 @@ class HallusionBench(base.Benchmark):
                 texts = (outcome.response, original.response)
                 yield Case((outcome.key, original.key), "same_meaning", outcome.question, texts)
 
+    def reference_sides(self, outcome: Outcome) -> Sequence[str]:
+        return SIDES
+
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """The yes or no that a response states, or the two prompts that the release gives to GPT-4."""
         prompts = load(__package__)
