@@ -200,6 +200,53 @@ def test_a_server_that_mixes_images_up_is_found(colours: Any, fault: str) -> Non
     assert _alarms(colours, fault, 1.0) >= RUNS - 2
 
 
+class FailingModel(SeeingModel):
+    """A server that refuses requests, those with images or all, as its error says."""
+
+    def __init__(self, failure: Failure, only_images: bool = False, works: int = 0) -> None:
+        super().__init__(Server("blind" if works else ""))
+        self.failure, self.only_images, self.works = failure, only_images, works
+
+    async def answer(self, requests: Sequence[Request]) -> AsyncIterator[tuple[int, Answer | Failure]]:
+        self.works -= 1
+        if self.works >= 0 or (self.only_images and not requests[0].images):
+            async for answer in super().answer(requests):
+                yield answer
+        else:
+            yield 0, self.failure
+
+
+@pytest.mark.parametrize("said", ["HTTP 402: You exceeded your current quota", "HTTP 200: <!DOCTYPE html>"])
+def test_a_server_that_answers_nothing_says_nothing_about_images_and_is_left_at_once(said: str) -> None:
+    model: Any = FailingModel(Failure("permanent", said))
+    check = asyncio.run(check_server(model))
+    (found,) = check.findings
+    assert (found.what, found.state, found.is_fault) == ("sees images", "unknown", True)
+    assert said in found.evidence
+    assert check.asked == len(COLOURS) + 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "works", "state"),
+    [
+        (Failure("permanent", "This is not a multimodal model"), 0, "no"),
+        (Failure("permanent", "image input is not supported"), 0, "no"),
+        (Failure("permanent", "cannot decode the image"), 0, "unknown"),
+        (Failure("permanent", "HTTP 500"), 1, "unknown"),
+        (Failure("permanent", "HTTP 500"), 2, "no"),
+    ],
+)
+def test_only_wrong_answers_or_the_servers_word_say_that_images_are_not_seen(
+    failure: Failure, works: int, state: str
+) -> None:
+    model: Any = FailingModel(failure, only_images=True, works=works)
+    findings = asyncio.run(check_server(model)).findings
+    states = _states(findings)
+    assert states["sees images"] == state
+    assert states.get("reads small text", "unknown") == "unknown"
+    assert states["keeps stop"] == "yes" or works
+
+
 @contextmanager
 def _served(server: Server) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):

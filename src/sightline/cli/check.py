@@ -12,7 +12,7 @@ EXAMPLE = """examples:
 
 Some 30 requests: does the model see images, upright, and keep them apart under equal text; how small may
 text be; does it keep temperature 0, seeds, max_tokens and stop; does it answer in parallel as alone.
-Nothing is stored. Exit status 1: it does not see images, or mixes them up.
+Nothing is stored. Exit status 1: it does not see images, or mixes them up, or answers nothing.
 """
 
 

@@ -46,6 +46,12 @@ MIXED_UP = 6
 A model that names a colour rightly 8 or 9 times of 10 gets there in fewer than 1 of 1,000 checks.
 """
 TRIES = 3
+_TAKES_NO_IMAGES = re.compile(
+    r"not (?:an? )?(?:multi-?modal|vision)|(?:support|accept|allow|take).{0,60}(?:image|vision|multi-?modal)"
+    r"|(?:image|vision|multi-?modal).{0,60}(?:support|accepted|allowed)",
+    re.IGNORECASE,
+)
+"""Words of a server that refuses a request for its image."""
 
 Ask = Callable[[Request], Awaitable[Answer | Failure]]
 
@@ -60,14 +66,18 @@ class Finding(NamedTuple):
 
 
 class Questions:
-    """Asks a model in words and images; `asked` counts questions, `failure` says why one has no answer."""
+    """Asks a model in words and images, and counts questions and answers.
+
+    `failure` says why one has no answer; `takes_no_images` that the server refused one for its image.
+    """
 
     def __init__(self, model: Model, ask: Ask) -> None:
         self._model = model
         self._ask = ask
         self.texts: Mapping[str, str] = load(__package__)["check"]
-        self.asked = 0
+        self.asked = self.answered = 0
         self.failure = ""
+        self.takes_no_images = False
 
     async def __call__(self, *parts: ImageFile | str, **sampling: Any) -> Answer | None:
         """Ask once; None where there is no answer."""
@@ -87,8 +97,11 @@ class Questions:
         self.asked += 1
         result = await self._ask(request)
         if isinstance(result, Answer):
+            self.answered += 1
             return result
         self.failure = result.message
+        if images and result.kind == "permanent" and _TAKES_NO_IMAGES.search(result.message):
+            self.takes_no_images = True
         return None
 
     async def texts_of(self, questions: Iterable[Awaitable[Answer | None]]) -> list[str | None]:
@@ -157,6 +170,7 @@ class _Seen(NamedTuple):
 
     shown: str
     named: str | None
+    is_answered: bool
 
     @property
     def is_wrong(self) -> bool:
@@ -172,7 +186,9 @@ async def check_images(ask: Questions, colours: Mapping[str, ImageFile]) -> list
     alone = await _alone(ask, colours, 1)
     sees, apart = "sees images", "keeps images under equal text apart"
     if any(one.is_wrong for one in alone):
-        few = sum(not one.is_wrong for one in alone) < len(alone) - 1
+        few = (ask.takes_no_images and not ask.answered) or sum(
+            one.is_answered and one.is_wrong for one in alone
+        ) > 1
         found = f"{_right(alone)} alone{_first_wrong(alone)}{_failed(ask)}"
         return [
             Finding(sees, "no" if few else "unknown", found, is_fault=few),
@@ -212,7 +228,10 @@ async def _named(
     texts = await ask.texts_of(
         ask(ask.texts["fresh"].format(fresh), colours[colour], ask.texts["colour"]) for colour, fresh in asked
     )
-    return [_Seen(colour, _colour_in(text)) for (colour, _), text in zip(asked, texts, strict=True)]
+    return [
+        _Seen(colour, _colour_in(text), text is not None)
+        for (colour, _), text in zip(asked, texts, strict=True)
+    ]
 
 
 def _colour_in(text: str | None) -> str | None:
@@ -261,7 +280,8 @@ async def check_small_text(ask: Questions, numbers: Mapping[int, ImageFile]) -> 
         read.append(size)
     what = "reads small text"
     if not read:
-        return Finding(what, "no", f"digits of {max(numbers)} pixels are not read{_failed(ask)}")
+        state: Literal["no", "unknown"] = "unknown" if texts[0] is None else "no"
+        return Finding(what, state, f"digits of {max(numbers)} pixels are not read{_failed(ask)}")
     rest = [size for size in numbers if size < read[-1]]
     missed = f", not those of {rest[0]}" if rest else ""
     return Finding(
@@ -275,7 +295,8 @@ async def check_small_text(ask: Questions, numbers: Mapping[int, ImageFile]) -> 
 async def check_repeats(ask: Questions) -> list[Finding]:
     """Find whether answers at temperature 0 are the same again, and among parallel calls."""
     question, what = ask.texts["open"], ("repeats answers at temperature 0", "answers in parallel as alone")
-    first, second = [(await ask.texts_of([ask(question)]))[0] for _ in range(2)]
+    (first,) = await ask.texts_of([ask(question)])
+    (second,) = [None] if first is None else await ask.texts_of([ask(question)])
     if first is None or second is None:
         return [Finding(one, "unknown", f"no answer: {ask.failure}") for one in what]
     if first != second:
@@ -422,9 +443,14 @@ async def check_server(model: Model) -> ServerCheck:
         if model.capabilities.images:
             with drawn_images() as drawn:
                 findings += await check_images(ask, drawn.colours)
-                findings.append(await check_upright(ask, drawn))
-                findings.append(await check_small_text(ask, drawn.numbers))
+                if not ask.answered and await ask(ask.texts["open"]) is None:
+                    return ServerCheck([_unanswered(findings[0].what, ask)], ask.asked)
+                if not ask.takes_no_images:
+                    findings.append(await check_upright(ask, drawn))
+                    findings.append(await check_small_text(ask, drawn.numbers))
         findings += await check_repeats(ask)
+        if not ask.answered:
+            return ServerCheck([_unanswered("answers", ask)], ask.asked)
         if model.capabilities.seed:
             findings.append(await check_seed(ask))
         findings += [await check_token_limit(ask), await check_stop(ask)]
@@ -433,6 +459,10 @@ async def check_server(model: Model) -> ServerCheck:
             streamed = " in event streams" if model.has_streamed else ""
             findings.insert(0, Finding("plain chat completions", "no", f"it answers by {form}{streamed}"))
     return ServerCheck(findings, ask.asked)
+
+
+def _unanswered(what: str, ask: Questions) -> Finding:
+    return Finding(what, "unknown", f"no question has an answer: {ask.failure}", is_fault=True)
 
 
 def _sender(model: Model) -> Ask:
