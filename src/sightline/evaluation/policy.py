@@ -25,6 +25,7 @@ from sightline.metrics.significance import (
     corrected_together,
     difference_interval,
 )
+from sightline.metrics.statistics import Interval
 from sightline.reporting.table import (
     Column,
     Field,
@@ -286,14 +287,21 @@ def check_differences(policy: Policy, comparisons: Sequence[Comparison]) -> list
 
 def _at_90(row: MetricValue, comparison: Comparison) -> MetricValue:
     """The difference with the interval that decides equivalence."""
-    definition = comparison.definitions[row.metric]
-    if row.value is None or row.low is None or definition.unit == "number":
-        return row
-    interval = difference_interval(comparison.groups[row.metric][row.subset], definition, 0.9)
-    if isinstance(interval, str):
+    interval = _interval(row, comparison, 0.9)
+    if isinstance(interval, str) or row.value is None:
         return row
     low, high, _ = interval.around(row.value, 100)
     return replace(row, low=low, high=high)
+
+
+def _interval(row: MetricValue, comparison: Comparison, level: float) -> Interval | str:
+    """The confidence interval of a difference of shares, from 0 to 1; a text says why there is none."""
+    definition = comparison.definitions[row.metric]
+    if row.value is None or row.low is None or row.high is None:
+        return row.reason or "no confidence interval"
+    if definition.unit == "number":
+        return ONLY_POINTS
+    return difference_interval(comparison.groups[row.metric][row.subset], definition, level)
 
 
 def _at_end(comparison: Comparison, end: int) -> Comparison:
@@ -354,14 +362,8 @@ def _of_test(rule: Rule, row: MetricValue, comparison: Comparison, p: float | No
 
 
 def _of_margin(rule: Rule, row: MetricValue, comparison: Comparison) -> Decision:
-    definition, margin = comparison.definitions[row.metric], rule.margin or 0.0
-    if row.value is None or row.low is None or row.high is None:
-        return Decision("not decided", row.reason or "no confidence interval")
-    if definition.unit == "number":
-        return Decision("not decided", ONLY_POINTS)
-    is_equivalence = rule.test == "equivalent"
-    values = comparison.groups[row.metric][row.subset]
-    interval = difference_interval(values, definition, 0.9 if is_equivalence else 0.95)
+    margin, is_equivalence = rule.margin or 0.0, rule.test == "equivalent"
+    interval = _interval(row, comparison, 0.9 if is_equivalence else 0.95)
     if isinstance(interval, str):
         return Decision("not decided", interval)
     sign = _sign(comparison, row.metric)
