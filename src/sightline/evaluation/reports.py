@@ -247,8 +247,8 @@ def group_tables(
             run = judged_run(store, name)
             task = f"{run.result.benchmark}:{run.result.setting}"
             title = f"{task}, {run.name}"
-            groups = list(run.sent.values())
             if why:
+                groups = list(run.sent.values())
                 variants = {outcome.variant for group in groups for outcome in group}
                 if clean == ORIGINAL and clean not in variants:
                     raise UserError(
@@ -261,9 +261,9 @@ def group_tables(
                 tables += variant_tables(title, groups, run.result, clean)
                 of_tasks.setdefault(task, []).append(run)
             if repeats:
-                tables.append(repeats_table(title, groups))
+                tables.append(repeats_table(title, run.sent.values()))
             if answers:
-                labelled = list(map(by_variant, groups))
+                labelled = list(map(by_variant, run.sent.values()))
                 known = {label for group in labelled for outcome in group for label in outcome.labels}
                 if by is not None and by not in known:
                     raise unknown_name("label", by, known)
