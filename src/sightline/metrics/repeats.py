@@ -43,7 +43,7 @@ def repeat_metrics(most: int) -> Sequence[Metric]:
             "repetition consistency",
             _as_first,
             meaning="repeats that give the answer of the first one",
-            source="DynaMath section 3 (RC)",
+            source="DynaMath (RC)",
         ),
         plain_metric(
             "internal variance",

@@ -173,12 +173,11 @@ class DynaMath(base.Benchmark):
         prompt = load(__package__)[options["prompt"]]
         for number, image, record in zip(count(1), sample.images, sample.record, strict=False):
             is_float = record.answer_type == "float"
-            kind = {"multiple choice": "choice"}.get(record.answer_type, record.answer_type)
             text = fill(
                 prompt["text"],
                 question=record.question,
                 float=prompt.get("float", "") if is_float else "",
-                instruction=prompt.get("instruction", {}).get(kind, ""),
+                instruction=prompt.get("instruction", {}).get(record.answer_type, ""),
             )
             shown: tuple[ImageRef | str, ...] = (image,) if options["image"] else ()
             parts = (text, *shown) if options["prompt"] == "closed" else (*shown, text)
@@ -201,8 +200,8 @@ class DynaMath(base.Benchmark):
         prompts = load(__package__)["vlmevalkit_judge"]
 
         def ask(case: Case) -> tuple[Message, ...]:
-            kind = {"multiple choice": "choice"}.get(answer_type(case), answer_type(case))
-            values = {"response": shortened(case.texts[0]), "instruction": prompts["instruction"][kind]}
+            instruction = prompts["instruction"][answer_type(case)]
+            values = {"response": shortened(case.texts[0]), "instruction": instruction}
             system = Message("system", (Text(prompts["system"]),))
             return (system, user(fill(prompts["text"], **values)))
 
