@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 from tests.postgres_server import PostgresServer, find_programs
 
+from sightline import plugins
+
 # Tests run side by side, and threads of torch that wait for each other's core turn a second into minutes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -64,6 +66,13 @@ def one_core() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "cpu_count", lambda: 1)
         yield
+
+
+@pytest.fixture(autouse=True)
+def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test plugs in goes when it ends: the next test of this process finds the package alone."""
+    monkeypatch.setattr(plugins, "plugged_in", {kind: {} for kind in plugins.plugged_in})
+    monkeypatch.setattr(plugins, "_modules", {})
 
 
 @pytest.fixture(scope="session")

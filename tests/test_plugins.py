@@ -54,9 +54,7 @@ models = {"my/": make}
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in; what a test plugs in goes when it ends."""
-    monkeypatch.setattr(plugins, "plugged_in", {kind: {} for kind in plugins.plugged_in})
-    monkeypatch.setattr(plugins, "_modules", {})
+    """A folder to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

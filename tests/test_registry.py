@@ -15,12 +15,6 @@ from sightline.models.registry import model_factory
 from sightline.plugins import plug_in
 
 
-@pytest.fixture
-def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test plugs in goes when it ends."""
-    monkeypatch.setattr(plugins, "plugged_in", {kind: {} for kind in plugins.plugged_in})
-
-
 def test_a_benchmark_declares_what_reports_show_first() -> None:
     assert benchmark_class("codis").leading_metrics == ("acc_p", "acc_q")
     assert benchmark_class("codis").correlation == "pearson"
@@ -53,7 +47,6 @@ benchmarks = {"mine": Mine}
 """
 
 
-@pytest.mark.usefixtures("plugged")
 def test_a_plugins_benchmark_overrides_the_defaults_it_wants_to(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PLUGIN)
     plug_in(str(tmp_path / "mine.py"))
@@ -62,7 +55,6 @@ def test_a_plugins_benchmark_overrides_the_defaults_it_wants_to(tmp_path: Path) 
     assert list(benchmark("mine").settings) == ["default"]
 
 
-@pytest.mark.usefixtures("plugged")
 @pytest.mark.parametrize(
     ("change", "member", "found", "expected"),
     [
@@ -101,7 +93,6 @@ def test_every_registered_benchmark_fits_the_contract() -> None:
     assert [benchmark(name).name for name in BENCHMARKS] == list(BENCHMARKS)
 
 
-@pytest.mark.usefixtures("plugged")
 def test_the_longest_prefix_makes_the_model_wherever_it_is_registered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -130,7 +121,6 @@ def test_the_model_at_an_address_is_found_without_a_search_of_other_packages(
     assert model_factory("https://host/v1#m")[0] == "https://"
 
 
-@pytest.mark.usefixtures("plugged")
 @pytest.mark.parametrize("spec", ["minimax", "mini/", "mini/m", "alone2"])
 def test_a_name_without_a_closing_slash_is_no_prefix(spec: str) -> None:
     plugins.plugged_in["models"] = {"alone": list, "mine/": list}

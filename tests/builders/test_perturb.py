@@ -36,9 +36,8 @@ Pixels = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
 
 @pytest.fixture(autouse=True)
-def plugged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test plugs in goes when it ends."""
-    monkeypatch.setattr(plugins, "plugged_in", {kind: {} for kind in plugins.plugged_in})
+def loaded_anew() -> Iterator[None]:
+    """A test loads its own perturbations, not those that an earlier one loaded."""
     load_perturbation.cache_clear()
     yield
     load_perturbation.cache_clear()
