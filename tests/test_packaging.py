@@ -61,7 +61,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.timeout(900)  # pip installs from the registry
 def test_the_wheel_from_the_sdist_holds_the_files_of_the_package(built: Path) -> None:
     files = {file for file in ROOT.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
-    names = {str(file.relative_to(ROOT.parent)) for file in files}
+    pages = {f"sightline/docs/{page.name}" for page in PROJECT.glob("docs/*.md")}
+    names = pages | {str(file.relative_to(ROOT.parent)) for file in files}
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     assert {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name} == names
     with tarfile.open(sdist) as archive:
@@ -81,7 +82,10 @@ def test_the_wheel_alone_runs_the_quickstart_in_a_new_environment(
     python = found[0] if which == "oldest" else found[-1]
     (wheel,) = built.glob("*.whl")
     own = _environment(python, tmp_path / "new", str(wheel))
-    _call(tmp_path, str(Path(own).with_name("sightline")), "quickstart")
+    command = str(Path(own).with_name("sightline"))
+    page = PROJECT / "docs/quickstart.md"
+    assert _call(tmp_path, command, "docs", "quickstart") == page.read_text()
+    _call(tmp_path, command, "quickstart")
     run = {file.parent.name.partition("-")[0] for file in tmp_path.glob("quickstart/results/*/metrics.json")}
     assert run == {"codis", "contextual", "iibench"}  # MM-R3 needs the extra embedder
 

@@ -22,6 +22,7 @@ GROUPS = {
         "and MM-R3, without a download",
         "check": "ask a model some 30 questions with known answers: does it see images, and keep them apart",
         "list": "list benchmarks, their settings, options and published rows",
+        "docs": "print a page of the documentation",
     },
     "run": {
         "run": "send a benchmark to a model, judge its answers, compute the metrics",

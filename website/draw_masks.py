@@ -1,6 +1,6 @@
-"""Draws masks.png: every number of lines in both shapes, on a scene made here.
+"""Draws docs/images/masks.png: every number of lines in both shapes, on a scene made here.
 
-python docs/images/draw_masks.py
+python website/draw_masks.py
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
         sheet.paste(paint(scene(), hidden, colour), (left, top))
         caption = f"{colour}, {count} line{'s' * (count > 1)}, {shape}"
         draw.text((left, top + HEIGHT + 3), caption, "black", font)
-    sheet.save(Path(__file__).with_name("masks.png"), optimize=True)
+    sheet.save(Path(__file__).parents[1] / "docs/images/masks.png", optimize=True)
 
 
 if __name__ == "__main__":
