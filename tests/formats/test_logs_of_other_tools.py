@@ -1,11 +1,14 @@
-"""Logs that inspect_ai 0.3.285, lm-eval 0.4.9.1 and lmms-eval 0.7.3 wrote, against the tools' own scores.
+"""Logs of inspect_ai 0.3.285, lm-eval 0.4.9.1, lmms-eval 0.7.3 and evalscope 1.14.1, with their scores.
 
 They are in `written_by_tools`, with mock models. The question is "Question N: which one?" with the options
 bus N, car N, train N (and ship N). The first option is right in inspect's logs, `answer` in lm-eval's.
+evalscope ran its General-VMCQ, twice for the reviews; every two questions show one image.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from pathlib import Path
 
@@ -20,6 +23,8 @@ from sightline.types import Outcome, Probe
 
 WRITTEN = Path(__file__).with_name("written_by_tools")
 LM_EVAL = WRITTEN / "lm-eval-0.4.9.1.jsonl"
+REVIEWS = WRITTEN / "evalscope-1.14.1-reviews.jsonl"
+PREDICTIONS = WRITTEN / "evalscope-1.14.1-predictions.jsonl"
 
 
 def inspect_log(name: str) -> Path:
@@ -298,3 +303,72 @@ def test_a_response_that_lm_eval_lacks_is_a_failure_and_an_empty_one_is_an_answe
     assert {(one.response, one.error) for one in found} == {("", "no answer was recorded")}
     found = read_predictions(documents(tmp_path, "options", "C", ""), AnswerFiles(), setting="v")
     assert {(one.response, one.error) for one in found} == {("", None)}
+
+
+# -- evalscope
+
+
+def test_reviews_of_evalscope_have_its_scores(tmp_path: Path) -> None:
+    own = {
+        (str(review["group_id"]), review["generation_index"]): review["score"]["value"]["accuracy"]
+        for review in (json.loads(line)["sample_score"] for line in REVIEWS.open())
+    }
+    file = groups(tmp_path, list("ABCA"), 3)
+    file.write_text(file.read_text().replace('"group": "q', '"group": "'))
+    ours = scored(REVIEWS, file, tmp_path)
+    assert {(one.sample, one.draw): float(one.verdict == "right") for one in ours} == own
+    assert set(own.values()) == {0.0, 1.0}
+
+
+def test_an_answer_without_a_variant_is_that_of_the_only_one(tmp_path: Path) -> None:
+    file = groups(tmp_path, list("ABCA"), 3)
+    line = json.loads(file.read_text().splitlines()[0])
+    more = {**line, "variant": "w"}
+    file.write_text(
+        file.read_text().replace('"group": "q', '"group": "') + json.dumps({**more, "group": "0"})
+    )
+    with pytest.raises(UserError, match=r"record 0, field variant: does not say which .*'v' or 'w'"):
+        scored(REVIEWS, file, tmp_path)
+
+
+def test_what_evalscope_sent_is_read_from_reviews_and_predictions_alike() -> None:
+    reviews, predictions = (
+        read_predictions(file, AnswerFiles(), setting="v") for file in (REVIEWS, PREDICTIONS)
+    )
+    assert len(reviews) == 2 * len(predictions)
+    for one, other in zip([one for one in reviews if one.draw == 0], predictions, strict=True):
+        assert (one.sample, one.response, one.prompt) == (other.sample, other.response, other.prompt)
+        assert (
+            one.options == other.options == tuple(f"{name} {one.sample}" for name in ("bus", "car", "train"))
+        )
+        assert one.image == other.image == f"data/images/{int(one.sample) // 2}.png"
+    assert [one.references for one in reviews[::2]] == [("A",), ("B",), ("C",), ("A",)]
+    assert predictions[0].finish_reason == "stop"
+
+
+def test_predictions_of_evalscope_with_repeats_are_refused(tmp_path: Path) -> None:
+    """Of two repeats, index 1 is the second answer to the first question, and not the second question."""
+    file = tmp_path / "task_subset.jsonl"
+    lines = [json.loads(line) for line in PREDICTIONS.open() for _ in range(2)]
+    file.write_text("".join(json.dumps({**line, "index": nth}) + "\n" for nth, line in enumerate(lines)))
+    with pytest.raises(UserError, match=r"holds repeats of questions.*in the folder reviews"):
+        read_predictions(file, AnswerFiles(), setting="v")
+
+
+def test_an_image_that_evalscope_embeds_is_named_by_its_digest(tmp_path: Path) -> None:
+    content = b"not decoded here"
+    embedded = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    file = tmp_path / "task_subset.jsonl"
+    file.write_text(REVIEWS.read_text().replace("data/images/0.png", embedded))
+    first, *_, last = read_predictions(file, AnswerFiles(), setting="v")
+    assert (first.image, last.image) == (hashlib.sha256(content).hexdigest(), "data/images/1.png")
+
+
+def test_a_failed_call_of_evalscope_is_a_failure(tmp_path: Path) -> None:
+    first, second, *_ = map(json.loads, PREDICTIONS.open())
+    file = tmp_path / "task_subset.jsonl"
+    failed = {**first, "model_output": {**first["model_output"], "error": "HTTP 500"}}
+    unanswered = {**second, "messages": second["messages"][:1]}
+    file.write_text("".join(json.dumps(one) + "\n" for one in (failed, unanswered)))
+    found = read_predictions(file, AnswerFiles(), setting="v")
+    assert [(one.response, one.error) for one in found] == [("", "HTTP 500"), ("", "no answer was recorded")]

@@ -16,10 +16,10 @@ EXAMPLE = """examples:
       --data data/contextual --out answers.jsonl --verdicts verdicts.jsonl
 
 FILE is a file in the released format of CODIS, ConTextual or II-Bench, sample logs of lm-eval or lmms-eval,
-a log of inspect_ai, a table of VLMEvalKit, or JSON lines of {"id", "variant", "response"}; it may be gzipped.
-`import` does not judge; `sightline score` does. --verdicts receives the verdicts that FILE contains, for
-`--judge human:FILE`. If FILE has answers of several models, the field `version` names the model:
-`score --model NAME` reads those of one model, `judge-report --task` reads all.
+a log of inspect_ai, a table of VLMEvalKit, reviews of evalscope, or JSON lines of {"id", "variant",
+"response"}; it may be gzipped. `import` does not judge; `sightline score` does. --verdicts receives the
+verdicts that FILE contains, for `--judge human:FILE`. If FILE has answers of several models, the field
+`version` names the model: `score --model NAME` reads those of one model, `judge-report --task` reads all.
 """
 
 

@@ -19,9 +19,9 @@ EXAMPLE = """examples:
   sightline score groups:mine.jsonl table.xlsx --columns id=question_id,response=answer
 
 FILE is an answers.jsonl, a file in the released format of CODIS, II-Bench or ConTextual, sample logs of
-lm-eval or lmms-eval, a log of inspect_ai, a table of VLMEvalKit, or JSON lines of {"id", "variant",
-"response"}; it may be gzipped. For mmr3 and groups, lines of {"group", "variant", "response", "references":
-[...], "labels": {...}} need no data folder.
+lm-eval or lmms-eval, a log of inspect_ai, a table of VLMEvalKit, reviews of evalscope, or JSON lines of
+{"id", "variant", "response"}; it may be gzipped. For mmr3 and groups, lines of {"group", "variant",
+"response", "references": [...], "labels": {...}} need no data folder.
 """
 
 

@@ -241,6 +241,7 @@ def read_answers(spec: Spec, benchmark: Benchmark, variant: str, file: Path) -> 
         benchmark.answer_files,
         setting=variant,
         allow_missing=spec.allow_missing,
+        allow_unnamed=spec_data_folder(spec) is not None or FILE in benchmark.settings,
         repeated=spec.repeated,
         columns=spec.columns,
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pybase64
 from msgspec.structs import replace
 
 from sightline.errors import UserError, did_you_mean, some_of, unknown_name
@@ -334,6 +337,122 @@ LM_EVAL = Layout("lm-eval's sample logs (doc_id, arguments, resps)", is_lm_eval,
 LMMS_EVAL = Layout("lmms-eval's sample logs (doc_id, filtered_resps)", is_lmms_eval, read_lmms_eval)
 
 
+# -- evalscope's reviews (reviews/MODEL/TASK_SUBSET.jsonl) and predictions (predictions/MODEL/...)
+
+
+def is_evalscope(record: dict[str, Any]) -> bool:
+    return {"index", "messages"} <= record.keys() and ("sample_score" in record or "model_output" in record)
+
+
+def read_evalscope(rows: Records, source: PredictionFile) -> list[Prediction]:
+    """Read one answer a record, as the model gave it: `prediction` of a score is what a filter left.
+
+    `index` counts the samples of a subset, and the repeats of each apart; `group_id` of a review counts the
+    samples. The benchmark's own id comes first, where the metadata of the sample hold one.
+    """
+    found = [_prediction_of_review(record, source.at(where), source) for where, record in rows]
+    asked = [(one.prompt, one.image) for one in found]
+    if all("sample_score" not in record for _, record in rows) and any(map(eq, asked, asked[1:])):
+        raise UserError(
+            "holds repeats of questions, and does not say which sample an index is",
+            file=source.path,
+            expected="the file of the same name in the folder reviews",
+        )
+    return found
+
+
+def _prediction_of_review(
+    record: dict[str, Any], location: RecordLocation, source: PredictionFile
+) -> Prediction:
+    scored = _object(record.get("sample_score"))
+    metadata = _object(scored.get("sample_metadata") or record.get("metadata"))
+    number = record["index"] if scored.get("group_id") is None else scored["group_id"]
+    known = source.conventions.sample_id
+    named = record.get("id", metadata.get("id", number))
+    sample = (known([named, *metadata.values()]) if known else None) or identifier(named, "index", location)
+    location = source.at(sample)
+    output = _object(record.get("model_output"))
+    messages = [message for message in record["messages"] if isinstance(message, dict)]
+    asked = [message for message in messages if message.get("role") != "assistant"]
+    prompt = "\n".join(filter(None, (_text_of(message.get("content")) for message in asked)))
+    options, empty_options = listed_options(
+        record.get("options", _options_in_prompt(prompt)), "options", location
+    )
+    return Prediction(
+        sample=sample,
+        variant=variant_of(record.get("variant", metadata.get("variant")), source, location),
+        draw=scored.get("generation_index") or 0,
+        **_response_of_review(record, messages, output, location)._asdict(),
+        options=options,
+        empty_options=empty_options,
+        references=tuple(
+            letter for one in record.get("target") or () for letter in _target_of(one, options, ())
+        ),
+        image=_image_in(asked),
+        prompt=prompt,
+        finish_reason=finish_reason(_object(_first_of(output.get("choices"))).get("stop_reason")),
+        version=str(output.get("model") or ""),
+        usage=jsonl.read_usage(output.get("usage")),
+    )
+
+
+def _response_of_review(
+    record: Mapping[str, Any],
+    messages: Sequence[Mapping[str, Any]],
+    output: Mapping[str, Any],
+    location: RecordLocation,
+) -> Response:
+    if "response" in record:
+        return reply(record["response"], "response", location)
+    if output.get("error"):
+        return Response("", str(output["error"]))
+    last = messages[-1] if messages else {}
+    if last.get("role") != "assistant":
+        return Response("", "no answer was recorded")
+    return plain_reply(last.get("content"), "messages", location)
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _first_of(value: object) -> object:
+    return value[0] if isinstance(value, list) and value else None
+
+
+def _text_of(content: object) -> str:
+    """The text of a message of evalscope; its parts stand in their order, images left out."""
+    parts = content if isinstance(content, list) else [content]
+    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _image_in(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The path or the URL of the first image; of one whose content the file holds, its digest."""
+    parts = (part for message in messages for part in message.get("content") or () if isinstance(part, dict))
+    image = next((part["image"] for part in parts if isinstance(part.get("image"), str)), "")
+    head, _, data = image.partition(";base64,")
+    if not head.startswith("data:") or not data:
+        return image
+    return hashlib.sha256(pybase64.b64decode(data)).hexdigest()
+
+
+_LISTED_OPTION = re.compile(r"^([A-Z])\) (.*)$", re.MULTILINE)
+
+
+def _options_in_prompt(prompt: str) -> list[str] | None:
+    """The options as evalscope's prompts list them (evalscope/utils/multi_choices.py): `A) bus`, each a line.
+
+    Its files hold them nowhere else.
+    """
+    found = _LISTED_OPTION.findall(prompt)
+    letters = "".join(letter for letter, _ in found)
+    return [text for _, text in found] if len(found) > 1 and LETTERS.startswith(letters) else None
+
+
+EVALSCOPE = Layout("evalscope's reviews (index, messages, sample_score)", is_evalscope, read_evalscope)
+
+
 # -- VLMEvalKit's result tables: xlsx (its default), tsv, csv or json
 
 IDS = ("id", "sample", "index")
@@ -393,7 +512,7 @@ def _text(record: dict[str, Any], column: str) -> str:
 VLMEVALKIT = Layout("VLMEvalKit's tables (index, prediction)", is_vlmevalkit, read_vlmevalkit)
 
 
-LAYOUTS = (LM_EVAL, LMMS_EVAL, VLMEVALKIT, jsonl.LAYOUT)
+LAYOUTS = (LM_EVAL, LMMS_EVAL, EVALSCOPE, VLMEVALKIT, jsonl.LAYOUT)
 """The layouts for answers to any benchmark, those with the most specific fields first."""
 
 
@@ -403,21 +522,23 @@ def read_predictions(
     *,
     setting: str,
     allow_missing: bool = False,
+    allow_unnamed: bool = False,
     repeated: Repeated = "error",
     columns: Mapping[str, str] | None = None,
 ) -> list[Prediction]:
     """Read the answers in a file, whatever tool wrote it.
 
     Reads our answers.jsonl and plain JSON (Lines), the benchmark's released layouts, sample logs of lm-eval
-    and lmms-eval, VLMEvalKit's tables (xlsx, tsv, csv, json) and logs of inspect_ai; text may be gzipped. A
-    file may hold the answers of several models: `of_model` selects one.
+    and lmms-eval, reviews and predictions of evalscope, VLMEvalKit's tables (xlsx, tsv, csv, json) and logs
+    of inspect_ai; text may be gzipped. A file may hold the answers of several models: `of_model` selects one.
 
     Args:
         setting: The variant of answers that name none, where a sample has one probe.
+        allow_unnamed: Whether an answer may name no variant ('') where a sample may have several probes.
         repeated: What happens if a probe has several answers, as in the file of a tool that appends to it.
         columns: The columns of the file, or the fields of its records, that hold an id, a response and so on.
     """
-    source = PredictionFile(path, conventions, setting, allow_missing)
+    source = PredictionFile(path, conventions, setting, allow_missing, allow_unnamed)
     content = read_bytes(path)
     if is_inspect_log(path, content):
         if columns:

@@ -111,13 +111,15 @@ class PredictionFile(Struct, frozen=True):
     """A file of answers: its path, how answers to the benchmark are written, and the setting they answer.
 
     With `allow_missing`, a reader skips an answer that a record lacks, so that it counts as missing; without
-    it, a missing answer is an error.
+    it, a missing answer is an error. With `allow_unnamed`, an answer may name no variant (''): `match` gives
+    it the only one of its sample.
     """
 
     path: Path
     conventions: AnswerFiles
     setting: str
     allow_missing: bool = False
+    allow_unnamed: bool = False
 
     def at(self, record: str) -> RecordLocation:
         return RecordLocation(self.path, record)
@@ -153,11 +155,17 @@ NAMED_COLUMNS = "`score` or `import` with --columns {}, where the file calls it 
 def variant_of(value: object, source: PredictionFile, location: RecordLocation) -> str:
     """Read the variant of a record; where a sample has one probe and the record names none, the setting."""
     if value is None or value == "":
-        if source.conventions.variants:
-            expected = f"{source.conventions.variants}; or {NAMED_COLUMNS.format('variant=COLUMN')}"
-            raise location.error("does not say which variant it answers", field="variant", expected=expected)
-        return source.setting
+        if not source.conventions.variants:
+            return source.setting
+        if source.allow_unnamed:
+            return ""
+        raise unnamed_variant(source.conventions.variants, location)
     return optional_text(value, "variant", location)
+
+
+def unnamed_variant(variants: str, location: RecordLocation) -> UserError:
+    expected = f"{variants}; or {NAMED_COLUMNS.format('variant=COLUMN')}"
+    return location.error("does not say which variant it answers", field="variant", expected=expected)
 
 
 def optional_text(value: object, field: str, location: RecordLocation) -> str:
@@ -417,6 +425,7 @@ def match(
     """Match predictions with probes. Every probe needs an answer in every draw that the file has."""
     probes = set(expected)
     predictions = _with_known_ids(predictions, probes)
+    predictions = _with_only_variants(predictions, expected, file)
     _refuse_unknown_samples(predictions, list(dict.fromkeys(sample for sample, _ in expected)), file)
     _refuse_unknown_variants(predictions, probes, file)
     matched = {(p.sample, p.variant, p.draw): p for p in predictions}
@@ -445,6 +454,29 @@ def _with_known_ids(predictions: Sequence[Prediction], probes: set[tuple[str, st
         return replace(one, sample=sample, variant=variant) if changed else one
 
     return [known(one) for one in predictions]
+
+
+def _with_only_variants(
+    predictions: Sequence[Prediction], expected: Sequence[tuple[str, str]], file: Path
+) -> Sequence[Prediction]:
+    """Answers that name no variant as those of the only one of their sample."""
+    if all(one.variant for one in predictions):
+        return predictions
+    variants: dict[str, list[str]] = {}
+    for sample, variant in expected:
+        variants.setdefault(sample, []).append(variant)
+
+    def named(one: Prediction) -> Prediction:
+        known = variants.get(one.sample, [""])
+        if one.variant or known == [""]:
+            return one
+        if len(known) > 1:
+            raise unnamed_variant(
+                " or ".join(f"'{name}'" for name in known), RecordLocation(file, one.sample)
+            )
+        return replace(one, variant=known[0])
+
+    return [named(one) for one in predictions]
 
 
 def _known(name: str, names: Collection[str]) -> str:
