@@ -38,6 +38,14 @@ def run_blocks(text: str, folder: Path) -> str:
     return ended.stdout
 
 
+def test_the_front_page_shows_the_command_of_the_readme_and_the_output_of_the_tutorial() -> None:
+    front, readme, tutorial = (
+        re.findall(r"^```(?:bash|text)\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+        for page in ("docs/README.md", "README.md", "docs/quickstart.md")
+    )
+    assert (front[0] in readme, front[1] in tutorial) == (True, True)
+
+
 def test_the_page_of_own_groups_ends_with_a_comparison(tmp_path: Path) -> None:
     out = run_blocks((ROOT / "docs/groups.md").read_text(), tmp_path)
     assert "no difference of acc is shown" in out.lower() or "is ahead of" in out

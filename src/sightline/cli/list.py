@@ -37,7 +37,7 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.benchmarks.registry import benchmark_names
 
     names = [options.benchmark] if options.benchmark else benchmark_names()
-    descriptions = [_describe(name) for name in names]
+    descriptions = [describe(name) for name in names]
     if options.json:
         from sightline.cli.printing import print_json
 
@@ -52,7 +52,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(name: str) -> dict[str, Any]:
+def describe(name: str) -> dict[str, Any]:
     from sightline.benchmarks.registry import benchmark as find_benchmark
     from sightline.benchmarks.released import rows
     from sightline.evaluation.options import effective
