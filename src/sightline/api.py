@@ -303,14 +303,14 @@ def export(
     """Write answers in a format that other tools read: `export("results/a", "submission", "out.jsonl")`.
 
     Args:
-        answers: An answers.jsonl, its results folder, or an evaluation with `out`; any run for `csv` and
-            `parquet`.
+        answers: An answers.jsonl, its results folder, or an evaluation with `out`; any run for `csv`,
+            `parquet` and `inspect`.
         layout: The format, one of `sightline export --help`.
         out: The file to write; for `csv` and `parquet` the folder of answers, groups and metrics.
-        data: The data folder, for formats that repeat its records.
+        data: The data folder, for formats that repeat its records or images.
         model: The name of the model, for formats that hold it; by default that of the results.
         force: Whether an existing file is overwritten.
-        store: For `csv` and `parquet`: the store of numbered and named runs.
+        store: For formats of any run: the store of numbered and named runs.
 
     Returns:
         What the format cannot hold, a sentence each.
@@ -318,10 +318,10 @@ def export(
     Raises:
         UserError: The format does not exist or cannot hold the answers; nothing is written then.
     """
-    from sightline.evaluation.reports import export_answers
     from sightline.evaluation.run_tables import FORMS
+    from sightline.interop.results import FORMATS, export_answers
 
-    if layout in FORMS:
+    if layout in FORMS or layout in FORMATS:
         word, url = _word(answers), _store_of([answers], store)
     elif isinstance(answers, Evaluation) and answers.out is None:
         raise UserError("the evaluation has no results folder to export", expected="run with out=FOLDER")

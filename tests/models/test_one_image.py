@@ -17,11 +17,11 @@ import pytest
 from PIL import Image
 
 import sightline
+from sightline.evaluation.run_images import RunImages
 from sightline.images import inspect_image, read_image
 from sightline.models import ocr
 from sightline.store.store import Store
 from sightline.types import ImageRef
-from sightline.viewer.index_images import RunImages
 
 Pixels = Any
 SCENE = np.zeros((24, 40, 3), np.uint8)
@@ -202,7 +202,8 @@ def test_every_kind_of_image_is_the_same_picture_for_every_model(
 
     monkeypatch.setattr("sightline.models.local.encode.read_image", handed)
     evaluate(folder, list(right), "mini", "mini")
-    with_store = RunImages(Store.open(str(folder / "s.db")), [folder])
+    store = Store.open(str(folder / "s.db"))
+    with_store = RunImages(store, [folder])
     for name, (pixels, most) in right.items():
         sent = np.asarray(Image.open(io.BytesIO(got[name][1])).convert("RGB"))
         assert far(sent, pixels) <= most, name
@@ -216,7 +217,7 @@ def test_every_kind_of_image_is_the_same_picture_for_every_model(
         assert raw.getexif().get(0x0112, 1) == 1
         assert not getattr(raw, "is_animated", False)
         assert name == "opaque.png" or not raw.has_transparency_data
-    with_store.store.close()
+    store.close()
     for name in ("plain.jpg", "plain.png", "opaque.png", "palette.png"):
         assert got[name][1] == (folder / name).read_bytes()
 

@@ -1,4 +1,4 @@
-"""`sightline export`: write answers in the formats that other tools read, or a run as tables."""
+"""`sightline export`: write answers in the formats that other tools read, or a run as tables or a log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 from sightline.benchmarks.registry import export_formats
 from sightline.cli.options import add_store
 from sightline.evaluation.run_tables import FORMS
+from sightline.interop.results import FORMATS
 from sightline.text import print_line, print_note
 
 EXAMPLE = """examples:
@@ -15,25 +16,29 @@ EXAMPLE = """examples:
   sightline export results/gpt-4o-test --as contextual --model gpt-4o --out predictions.json
   sightline export answers.jsonl --as jsonl --out answers-plain.jsonl
   sightline export base --as csv --out tables            answers.csv, groups.csv and metrics.csv of a run
+  sightline export base --as inspect --out base.eval     a log for `inspect view`
 """
 
 
 def register(parser: argparse.ArgumentParser) -> None:
     formats = export_formats()
-    listed = "\n".join(f"  {name}: {layout.summary}" for name, layout in formats.items())
-    tables = "\n".join(f"  {name}: a folder with answers, groups and metrics, a table each" for name in FORMS)
-    parser.epilog = f"{EXAMPLE}\nformats:\n{listed}\n{tables}"
+    summaries = {name: layout.summary for name, layout in formats.items()}
+    summaries |= {name: layout.summary for name, layout in FORMATS.items()}
+    summaries |= dict.fromkeys(FORMS, "a folder with answers, groups and metrics, a table each")
+    listed = "\n".join(f"  {name}: {summary}" for name, summary in summaries.items())
+    of_runs = ", ".join([*FORMATS, *FORMS])
+    parser.epilog = f"{EXAMPLE}\nformats:\n{listed}"
     parser.add_argument(
         "answers",
         metavar="ANSWERS",
-        help=f"an answers.jsonl, or its results folder; for {' and '.join(FORMS)} also a run of the store",
+        help=f"an answers.jsonl, or its results folder; for {of_runs} also a run of the store",
     )
     parser.add_argument(
         "--as",
         dest="layout",
         required=True,
         metavar="FORMAT",
-        help=", ".join([*formats, *FORMS]),
+        help=", ".join(summaries),
     )
     parser.add_argument(
         "--out", required=True, metavar="PATH", help="the file to write, or the folder of tables"
@@ -41,7 +46,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="DIR",
-        help="data folder, for formats that repeat its records (default: SIGHTLINE_DATA)",
+        help="data folder, for formats that repeat its records (default: SIGHTLINE_DATA); for"
+        f" {', '.join(FORMATS)} the folder of the images, if it moved",
     )
     parser.add_argument(
         "--model",
@@ -55,8 +61,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Write the file; standard error lists the answers that its layout cannot hold."""
-    from sightline.evaluation.reports import export_answers
+    """Write the file; standard error lists what its layout cannot hold."""
+    from sightline.interop.results import export_answers
 
     omissions = export_answers(
         options.answers,

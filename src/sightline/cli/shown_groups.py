@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from sightline.errors import visible
+from sightline.evaluation.run_images import NOT_SENT, ImageError, RunImages
 from sightline.reporting.table import Console, WithoutPadding
 from sightline.text import counted, print_note
 from sightline.types import Outcome
 from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_images import NOT_SENT, ImageError, RunImages
 from sightline.viewer.index_types import ChangedGroup, GroupDetail, IndexedImage
 
 LONGEST = 280

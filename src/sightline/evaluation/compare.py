@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import add_published, paper_of
 from sightline.errors import UserError, some_of
 from sightline.evaluation.folder import JudgedRun, StoredGroups, read_judged_run
+from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.result import UNFINISHED, recompute
 from sightline.evaluation.runs import name_or_number
 from sightline.metrics.consistency import null_where_unknown
@@ -372,8 +373,13 @@ def _with_figures(values: Sequence[MetricValue], result: Result, against: Sequen
     return [replace(value, published=figures.get((value.metric, value.subset)) or None) for value in values]
 
 
-def judged_run(store: Store | None, name: RunName) -> JudgedRun:
-    """Judge a stored run again, or read a judged one from its folder."""
+def judged_run(
+    store: Store | None, name: RunName, on_group: Callable[[JudgedGroup], None] = lambda judged: None
+) -> JudgedRun:
+    """Judge a stored run again, or read a judged one from its folder.
+
+    `on_group` gets the groups that are judged, with the verdicts of all judges.
+    """
     if isinstance(name, Path):
         return read_judged_run(name)
     if store is None:
@@ -382,5 +388,10 @@ def judged_run(store: Store | None, name: RunName) -> JudgedRun:
     if not finished:
         raise UserError(f"run {name} {UNFINISHED}", file=store.name, expected="runs that finished")
     groups = StoredGroups()
-    result = recompute(store, name, on_group=lambda judged: groups.add(judged.group))
+
+    def keep(judged: JudgedGroup) -> None:
+        groups.add(judged.group)
+        on_group(judged)
+
+    result = recompute(store, name, on_group=keep)
     return JudgedRun(name=name_or_number(store, name), result=result, groups=groups)

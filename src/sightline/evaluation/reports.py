@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.benchmarks.registry import benchmark_class, export_formats
+from sightline.benchmarks.registry import benchmark_class
 from sightline.benchmarks.released import add_published
 from sightline.engine.limits import Counts
 from sightline.errors import UserError, unknown_name
@@ -34,12 +34,8 @@ from sightline.evaluation.folder import (
 )
 from sightline.evaluation.human_rows import human_rows
 from sightline.evaluation.result import recompute
-from sightline.evaluation.run_tables import FORMS, write_tables
 from sightline.evaluation.runs import find_run, latest_finished_run, name_or_number, read_stored_run
-from sightline.evaluation.spec import Spec, spec_data_folder
-from sightline.formats.files import refuse_overwriting
 from sightline.formats.groups import ORIGINAL
-from sightline.formats.jsonl import ANSWERS, export
 from sightline.metrics.consistency import null_where_unknown
 from sightline.metrics.flips import pair_groups
 from sightline.metrics.significance import Comparison, corrected_together
@@ -422,40 +418,3 @@ def compare_words(
         )
         for (comparison, rows), corrected in zip(found, corrected_together(tests), strict=True)
     ]
-
-
-# -- Answers in the formats of other tools, and as tables
-
-
-def export_answers(
-    answers: str,
-    layout: str,
-    out: str,
-    *,
-    url: str,
-    data: str | None = None,
-    model: str = "",
-    force: bool = False,
-) -> list[str]:
-    """Write an answers.jsonl, or that of a results folder, in a format; or a run as tables.
-
-    Args:
-        answers: The file, or its folder; for tables a run of the store, or a results folder.
-        out: The file to write; for tables a folder.
-        layout: The name of the format.
-        data: The data folder, for formats that repeat its records.
-        model: The name of the model, for formats that hold it; '' takes that of the results.
-
-    Returns:
-        What the format cannot hold, a sentence each.
-    """
-    if layout in FORMS:
-        with opened_runs([answers], url) as ((run,), store):
-            write_tables(judged_run(store, run), layout, Path(out), force=force)
-        return []
-    layouts = export_formats()
-    if layout not in layouts:
-        raise unknown_name("layout", layout, [*layouts, *FORMS])
-    file = Path(answers, ANSWERS) if Path(answers).is_dir() else Path(answers)
-    refuse_overwriting(Path(out), force, read=[file])
-    return export(file, layouts[layout], Path(out), spec_data_folder(Spec(task="", data=data)), model)

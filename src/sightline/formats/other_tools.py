@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pybase64
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from sightline.errors import UserError, did_you_mean, some_of, unknown_name
@@ -34,7 +35,6 @@ from sightline.formats.prediction import (
     options_in,
     plain_reply,
     reply,
-    texts,
     variant_of,
     without_missing,
 )
@@ -49,7 +49,7 @@ from sightline.types import LETTERS, Repeated, Usage
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
-    from inspect_ai.model import ModelOutput
+    from inspect_ai.model import ModelOutput, ModelUsage
 
 
 # -- Logs of inspect_ai: `.eval` files and its JSON format, read by inspect_ai itself (the extra
@@ -94,7 +94,8 @@ def _log(path: Path) -> EvalLog:
 
 
 def _prediction_of_sample(sample: EvalSample, model: str, source: PredictionFile) -> Prediction:
-    location = source.at(f"{sample.id}, epoch {sample.epoch}")
+    where = f"{sample.id}, epoch {sample.epoch}"
+    location = source.at(where)
     metadata = sample.metadata or {}
     probe = metadata.get("probe")
     named = probe if isinstance(probe, dict) else {"sample": sample.id, **metadata}
@@ -102,18 +103,31 @@ def _prediction_of_sample(sample: EvalSample, model: str, source: PredictionFile
     found = known([named["sample"], *metadata.values()]) if known and named is not probe else None
     output = sample.output
     choices = tuple(sample.choices or ())
-    return Prediction(
+    read = Prediction(
         sample=found or identifier(named["sample"], "id", location),
         variant=variant_of(named.get("variant"), source, location),
         draw=sample.epoch - 1,
         **_response(sample)._asdict(),
         # `shuffle_choices` of a data set changes choices and target; our own tasks name theirs in the probe.
-        options=choices or (texts(probe.get("options"), "probe.options", location) if named is probe else ()),
+        options=choices,
         references=_target_letters(sample.target, len(choices)),
         finish_reason="" if output.empty else finish_reason(output.stop_reason),
         version=output.model,
-        usage=_usage(output),
+        usage=inspect_usage(output.usage),
         model=model,
+    )
+    if named is not probe:
+        return read
+    # Our own logs hold the line of answers.jsonl, or its part about the question.
+    otherwise = {
+        "finish_reason": read.finish_reason,
+        "version": read.version,
+        "usage": to_builtins(read.usage),
+    }
+    (line,) = jsonl.read([(where, {**otherwise, **probe, "response": ""})], source)
+    of_inspect = ("draw", "response", "error", "reasoning", "references")
+    return replace(
+        line, **{name: getattr(read, name) for name in of_inspect}, options=choices or line.options
     )
 
 
@@ -131,11 +145,24 @@ def _response(sample: EvalSample) -> Response:
         stated = NO_ANSWER.get(finish_reason(output.stop_reason)) or stated
     elif not stated:
         stated = "no answer was recorded"
-    return Response("", stated) if stated else Response(output.completion)
+    return Response("", stated) if stated else Response(output.completion, None, inspect_reasoning(output))
 
 
-def _usage(output: ModelOutput) -> Usage:
-    return Usage() if output.usage is None else Usage(output.usage.input_tokens, output.usage.output_tokens)
+def inspect_reasoning(output: ModelOutput) -> str:
+    from inspect_ai.model import ContentReasoning
+
+    content = output.message.content
+    blocks = [part for part in content if isinstance(part, ContentReasoning)]
+    texts = (block.summary if block.redacted else block.reasoning for block in blocks)
+    return "\n\n".join(text for text in texts if text)
+
+
+def inspect_usage(usage: ModelUsage | None) -> Usage:
+    """Tokens as the provider counted them; inspect counts cached ones separately."""
+    if usage is None:
+        return Usage()
+    prompt = usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return Usage(prompt, usage.output_tokens, usage.reasoning_tokens, usage.input_tokens_cache_read)
 
 
 # -- The sample logs of lm-eval (`samples_TASK_DATE.jsonl`) and lmms-eval (`DATE_samples_TASK.jsonl`), written

@@ -314,7 +314,7 @@ def verdict(description: dict[str, Any]) -> Scorer:
                 replies.append(_prediction(metadata.stored(answer.draw, ""), *reply))
                 answers.add(evaluation.benchmark, evaluation.setting, replies[-1])
         (judged,) = await run_in_thread(list, panel.judge([group], answers))
-        return _score(judged.group.outcomes[0], ScoreMetadata(answer, replies))
+        return score_of(judged.group.outcomes[0], msgspec.to_builtins(ScoreMetadata(answer, replies)))
 
     return score
 
@@ -335,7 +335,7 @@ def over_groups(description: dict[str, Any], store: str) -> Metric:
         probes = _stored_probes(evaluation, scores, answers)
         collected = CollectedAnswers(probes=lambda: probes, answers=answers)
         with _measures(evaluation, benchmark, store) as measures:
-            return _values(aggregate(evaluation, collected, panel, answers, measures=measures).result)
+            return shown_values(aggregate(evaluation, collected, panel, answers, measures=measures).result)
 
     return measure
 
@@ -420,12 +420,12 @@ def _prediction(probe: StoredProbe, result: Answer | Failure, key: str = "") -> 
     )
 
 
-def _score(outcome: Outcome, metadata: ScoreMetadata) -> Score:
+def score_of(outcome: Outcome, metadata: dict[str, Any]) -> Score:
     return Score(
         value=_VALUES.get(outcome.verdict, NOANSWER),
         answer=outcome.extracted or outcome.response,
         explanation=f"{outcome.verdict}, decided by {outcome.judge}" if outcome.judge else outcome.verdict,
-        metadata=msgspec.to_builtins(metadata),
+        metadata=metadata,
     )
 
 
@@ -470,7 +470,7 @@ def _measures(
         store.close()
 
 
-def _values(result: Result) -> dict[str, str | int | float | bool | None]:
+def shown_values(result: Result) -> dict[str, str | int | float | bool | None]:
     """The metrics over all groups as inspect shows them: values, bounds and n by name, then counts."""
     values: dict[str, str | int | float | bool | None] = {}
     for one in result.metrics:

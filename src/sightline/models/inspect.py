@@ -22,11 +22,12 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError, hide_key, is_secret_name, unknown_name
 from sightline.formats.files import json_digest
+from sightline.formats.other_tools import inspect_reasoning, inspect_usage
 from sightline.formats.prediction import NO_ANSWER, finish_reason
 from sightline.images import BadImage, ImageLimits, data_url
 from sightline.models.base import Capabilities, Model, read_values, refuse_adapter
 from sightline.models.chat import failure_of_status
-from sightline.types import Answer, Failure, Message, Request, Text, Usage
+from sightline.types import Answer, Failure, Message, Request, Text
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, Content, GenerateConfig, ModelOutput
@@ -255,30 +256,12 @@ def read_output(output: ModelOutput, host: str, latency: float = 0.0) -> Answer 
         return Failure("blocked", f"{host}: {NO_ANSWER[reason]}" + (f": {detail}" if detail else ""))
     return Answer(
         text=text,
-        reasoning=_reasoning(output),
+        reasoning=inspect_reasoning(output),
         finish_reason=reason,
-        usage=_usage(output),
+        usage=inspect_usage(output.usage),
         latency=round(latency, 4),
         version=output.model,
     )
-
-
-def _reasoning(output: ModelOutput) -> str:
-    from inspect_ai.model import ContentReasoning
-
-    content = output.message.content
-    blocks = [part for part in content if isinstance(part, ContentReasoning)]
-    texts = (block.summary if block.redacted else block.reasoning for block in blocks)
-    return "\n\n".join(text for text in texts if text)
-
-
-def _usage(output: ModelOutput) -> Usage:
-    """Tokens as the provider counted them; inspect counts cached ones separately."""
-    usage = output.usage
-    if usage is None:
-        return Usage()
-    prompt = usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-    return Usage(prompt, usage.output_tokens, usage.reasoning_tokens, usage.input_tokens_cache_read)
 
 
 def data_urls(request: Request) -> dict[str, str]:

@@ -18,8 +18,8 @@ from sightline.annotation.live import LiveProject
 from sightline.annotation.task import Field, Option, Part, Task
 from sightline.annotation.types import Given, Item, ItemImage, can_be_asked, options_of
 from sightline.errors import UserError
+from sightline.evaluation.run_images import ImageError, RunImages
 from sightline.viewer.addresses import NotFoundError
-from sightline.viewer.index_images import ImageError, RunImages
 from sightline.viewer.viewer import KEPT, Viewer
 
 LONGEST_BUTTON = 20

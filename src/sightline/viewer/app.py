@@ -15,6 +15,7 @@ from starlette.routing import Route
 from sightline.annotation.live import NotYourItemError
 from sightline.annotation.store import ProjectClosedError
 from sightline.errors import EnvironmentFailedError, NoSuchRecordError, UserError
+from sightline.evaluation.run_images import ImageError
 from sightline.store.store import Store
 from sightline.viewer import annotator_pages as annotator
 from sightline.viewer import owner_pages as owner
@@ -28,7 +29,6 @@ from sightline.viewer.data_set import DuplicateSearches
 from sightline.viewer.environment import FOLDER
 from sightline.viewer.groups_page import export_answers, group_page, groups_page
 from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_images import ImageError
 from sightline.viewer.judges_page import judges_page
 from sightline.viewer.leaderboard import leaderboard, leaderboard_csv, leaderboard_latex
 from sightline.viewer.live_run import LiveRuns

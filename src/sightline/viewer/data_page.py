@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from sightline.errors import UserError
+from sightline.evaluation.run_images import RunImages
 from sightline.viewer.addresses import NotFoundError, number_of
 from sightline.viewer.data_set import read_data_set
-from sightline.viewer.index_images import RunImages
 from sightline.viewer.index_types import LABEL
 from sightline.viewer.viewer import Viewer
 

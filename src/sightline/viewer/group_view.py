@@ -17,11 +17,11 @@ from operator import itemgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sightline.evaluation.run_images import NOT_SENT, SIDE, ImageError, RunImages
 from sightline.scoring.letters import right_positions
 from sightline.scoring.scorer import Explanation
 from sightline.types import LETTERS, Labels, Outcome, Verdict, VerdictName
 from sightline.viewer.environment import shorten
-from sightline.viewer.index_images import NOT_SENT, SIDE, ImageError, RunImages
 from sightline.viewer.index_types import GroupDetail, GroupRow, IndexedImage, SimilarityMatrix
 
 SHADES = 5

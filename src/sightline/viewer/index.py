@@ -17,6 +17,7 @@ from sightline.evaluation.compare import compare, significance_of
 from sightline.evaluation.folder import JudgedRun, StoredGroups, group_of_lines
 from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.result import UNFINISHED, recompute
+from sightline.evaluation.run_images import RunImages, image_digests
 from sightline.evaluation.runs import RunLine, list_runs, name_or_number, read_run_line, read_stored_run
 from sightline.evaluation.spec import Decide
 from sightline.metrics.flips import LISTS, ChangeCounter, GroupChange, answer_changes, count_changes
@@ -26,7 +27,6 @@ from sightline.reporting.notes import label_of
 from sightline.store.store import Store
 from sightline.types import Group, each_value, subset_name
 from sightline.viewer.index_entry import index_key, is_current, read_lines
-from sightline.viewer.index_images import RunImages, image_digests
 from sightline.viewer.index_types import (
     ChangeList,
     ComparedMetric,

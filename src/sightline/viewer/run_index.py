@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from sightline.errors import EnvironmentFailedError, NoSuchRecordError, UserError
 from sightline.evaluation.folder import Lines, lines_of
 from sightline.evaluation.judges import JudgedGroup
+from sightline.evaluation.run_images import ImageDigests, ImageError
 from sightline.metrics.flips import Change
 from sightline.store.runs import DamagedBodyError, compress, decompress
 from sightline.store.store import Store
@@ -36,7 +37,6 @@ from sightline.viewer.index_entry import (
     group_entry,
     read_lines,
 )
-from sightline.viewer.index_images import ImageDigests, ImageError
 from sightline.viewer.index_types import (
     CHOICES,
     EVERY,

@@ -15,12 +15,12 @@ from msgspec import Struct
 from starlette.types import ASGIApp
 
 from sightline.errors import UserError
+from sightline.evaluation.run_images import ImageError
 from sightline.models.base import is_loopback
 from sightline.store.store import Store
 from sightline.text import counted
 from sightline.viewer.access import TOKEN, Access
 from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_images import ImageError
 
 SECONDS_TO_END = 2
 """How long responses in progress may take after Ctrl-C."""

@@ -16,6 +16,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from sightline.evaluation.run_images import NOT_SENT, ImageError
 from sightline.evaluation.runs import RunLine
 from sightline.reporting.notes import option_text
 from sightline.reporting.table import cell_text
@@ -25,7 +26,6 @@ from sightline.viewer.data_set import DuplicateSearches
 from sightline.viewer.environment import environment, without_servers
 from sightline.viewer.group_view import ImageSource, ShownImage
 from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_images import NOT_SENT, ImageError
 from sightline.viewer.index_types import GroupRow, IndexedImage, IndexState, RunSummary
 from sightline.viewer.live_run import LiveRuns
 from sightline.viewer.plots import chart_image

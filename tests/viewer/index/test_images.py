@@ -13,9 +13,9 @@ from PIL import Image
 from tests.viewer.index.conftest import write_lines
 
 import sightline
+from sightline.evaluation.run_images import SIDE, ImageContent, ImageError
 from sightline.store.store import Store
 from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_images import SIDE, ImageContent, ImageError
 
 
 @pytest.fixture

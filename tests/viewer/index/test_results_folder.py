@@ -11,10 +11,10 @@ from msgspec.structs import replace
 import sightline
 from sightline.cli.main import main
 from sightline.errors import UserError
+from sightline.evaluation.run_images import NOT_SENT
 from sightline.store.store import Store
 from sightline.text import local_time
 from sightline.viewer.index import OutcomeIndex
-from sightline.viewer.index_images import NOT_SENT
 from sightline.viewer.opened import import_results
 from training.scenes.build import generate_codis
 

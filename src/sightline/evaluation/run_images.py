@@ -36,9 +36,9 @@ class ImageError(UserError):
 
 
 class RunImages(NamedTuple):
-    """The images of a run."""
+    """The images of a run; `store` keeps their thumbnails."""
 
-    store: Store
+    store: Store | None
     folders: Sequence[Path]
 
     def content(self, path: str, digest: str) -> ImageContent:
@@ -51,6 +51,7 @@ class RunImages(NamedTuple):
 
     def thumbnail(self, path: str, digest: str) -> bytes:
         """Read a WebP image of at most SIDE pixels wide and high; it is made once."""
+        assert self.store is not None, "thumbnails are kept beside a store"
         name = f"{digest or self.find(path, digest).digest}.webp"
         kept = self.store.database.index_folder / "thumbnails" / name
         with suppress(OSError):
