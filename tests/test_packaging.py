@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.environments import call, environment, python_of
 
 import sightline
 
@@ -50,10 +50,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, tree)
     shutil.copytree(PROJECT / "src", tree / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
-    python = _environment(sys.executable, folder / "tools", "build", "twine")
-    _call(folder, python, "-m", "build", "--outdir", "dist", "tree")
+    python = environment(sys.executable, folder / "tools", "build", "twine")
+    call(folder, python, "-m", "build", "--outdir", "dist", "tree")
     dist = folder / "dist"
-    _call(folder, python, "-m", "twine", "check", "--strict", *map(str, dist.iterdir()))
+    call(folder, python, "-m", "twine", "check", "--strict", *map(str, dist.iterdir()))
     return dist
 
 
@@ -73,43 +73,18 @@ def test_the_wheel_from_the_sdist_holds_the_files_of_the_package(built: Path) ->
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("which", ["oldest", "newest"])
-def test_the_wheel_alone_runs_the_quickstart_in_a_new_environment(
+def test_the_wheel_alone_runs_the_quickstart_in_a_newenvironment(
     built: Path, tmp_path: Path, which: str
 ) -> None:
-    found = [python for python in map(_python, ("3.11", "3.12", "3.13", "3.14")) if python]
+    found = [python for python in map(python_of, ("3.11", "3.12", "3.13", "3.14")) if python]
     if which == "newest" and len(found) < 2:
         pytest.skip("a second Python of 3.11 to 3.14 is not installed")
     python = found[0] if which == "oldest" else found[-1]
     (wheel,) = built.glob("*.whl")
-    own = _environment(python, tmp_path / "new", str(wheel))
+    own = environment(python, tmp_path / "new", str(wheel))
     command = str(Path(own).with_name("sightline"))
     page = PROJECT / "docs/quickstart.md"
-    assert _call(tmp_path, command, "docs", "quickstart") == page.read_text()
-    _call(tmp_path, command, "quickstart")
+    assert call(tmp_path, command, "docs", "quickstart") == page.read_text()
+    call(tmp_path, command, "quickstart")
     run = {file.parent.name.partition("-")[0] for file in tmp_path.glob("quickstart/results/*/metrics.json")}
     assert run == {"codis", "contextual", "iibench"}  # MM-R3 needs the extra embedder
-
-
-def _python(version: str) -> str | None:
-    """An interpreter of this version on the path or of pyenv, whose shims exist for others than they run."""
-    name = f"python{version}"
-    candidates = [shutil.which(name), *Path.home().glob(f".pyenv/versions/{version}.*/bin/{name}")]
-    for one in candidates:
-        if one and subprocess.run([one, "-c", "import venv"], capture_output=True).returncode == 0:
-            return str(one)
-    return None
-
-
-def _environment(python: str, folder: Path, *packages: str) -> str:
-    """The Python of a new environment with these packages, at the pins of this project."""
-    _call(folder.parent, python, "-m", "venv", str(folder))
-    own = str(folder / "bin/python")
-    _call(folder.parent, own, "-m", "pip", "install", "-q", "-c", str(PROJECT / "constraints.txt"), *packages)
-    return own
-
-
-def _call(folder: Path, *words: str) -> str:
-    plain = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    ended = subprocess.run(words, cwd=folder, env=plain, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout

@@ -297,6 +297,7 @@ def export(
     *,
     data: StrPath | None = None,
     model: str = "",
+    dataset: str = "",
     force: bool = False,
     store: StrPath = "sightline.db",
 ) -> list[str]:
@@ -304,11 +305,12 @@ def export(
 
     Args:
         answers: An answers.jsonl, its results folder, or an evaluation with `out`; any run for `csv`,
-            `parquet` and `inspect`.
+            `parquet`, `inspect`, `eee` and `hf-eval-results`.
         layout: The format, one of `sightline export --help`.
         out: The file to write; for `csv` and `parquet` the folder of answers, groups and metrics.
         data: The data folder, for formats that repeat its records or images.
         model: The name of the model, for formats that hold it; by default that of the results.
+        dataset: The benchmark on the Hugging Face Hub, ORG/NAME:TASK, for `hf-eval-results` and `eee`.
         force: Whether an existing file is overwritten.
         store: For formats of any run: the store of numbered and named runs.
 
@@ -328,7 +330,9 @@ def export(
     else:
         word, url = str(answers.out if isinstance(answers, Evaluation) else answers), os.fspath(store)
     folder = None if data is None else os.fspath(data)
-    return export_answers(word, layout, os.fspath(out), url=url, data=folder, model=model, force=force)
+    return export_answers(
+        word, layout, os.fspath(out), url=url, data=folder, model=model, dataset=dataset, force=force
+    )
 
 
 _SINGLE = (Evaluation, int, str, os.PathLike)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.environments import call as run
+from tests.environments import python_of
 
 from sightline.cli.main import main
 from sightline.formats.jsonl import read_outcomes
@@ -145,3 +147,92 @@ def test_a_log_needs_a_name_that_inspect_opens(codis: Path, capsys: Capture) -> 
     scored(codis)
     call("export", "1", "--as", "inspect", "--out", "run.jsonl", status=(2,))
     assert ".eval" in capsys.readouterr().err
+
+
+# -- Every Eval Ever
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # pip installs from the registry
+def test_every_eval_ever_takes_the_files_of_a_run(codis: Path, tmp_path: Path) -> None:
+    python = python_of("3.12")
+    if python is None:
+        pytest.skip("every-eval-ever needs Python 3.12")
+    own = scored(codis)
+    # The developer stands in the name, and an answer without a verdict has no line.
+    call("export", "1", "--as", "eee", "--model", "hf/acme/see-7b", "--out", tmp_path)
+    folder = tmp_path / "data/codis/acme/see-7b"
+    (log,), (lines,) = folder.glob("*.json"), folder.glob("*.jsonl")
+    # All that its validator needs; the package itself installs half a gigabyte.
+    run(tmp_path, python, "-m", "venv", "eee")
+    validator = str(tmp_path / "eee/bin/python")
+    run(tmp_path, validator, "-m", "pip", "install", "-q", "--no-deps", "every-eval-ever==0.3.0")
+    needed = ("pydantic>=2.12", "rich<15", "requests", "pyyaml", "jsonschema")
+    run(tmp_path, validator, "-m", "pip", "install", "-q", *needed)
+    words = ("-m", "every_eval_ever.validator.cli", "--format", "json", str(log), str(lines))
+    reports = json.loads(run(tmp_path, validator, *words))  # exit status 2: warnings only
+    assert [(one["valid"], one["errors"], one["warnings"]) for one in reports] == [(True, [], [])] * 2
+    assert reports[1]["line_count"] == 168
+    results = json.loads(log.read_text())["evaluation_results"]
+    assert len(results) == sum(one["value"] is not None for one in own["metrics"])
+    (found,) = [one for one in results if one["evaluation_result_id"] == "acc_p:all"]
+    (expected,) = [one for one in own["metrics"] if (one["metric"], one["subset"]) == ("acc_p", "all")]
+    interval = found["score_details"]["uncertainty"]["confidence_interval"]
+    assert found["score_details"]["score"] == expected["value"]
+    assert (interval["lower"], interval["upper"]) == (expected["low"], expected["high"])
+    assert expected["interval"] in interval["method"]
+
+
+def test_a_line_of_every_eval_ever_holds_group_variant_draw_cluster_and_digests(codis: Path) -> None:
+    call("run", "codis", "--model", "baseline/chance", "--repeats", "2", "--data", codis, "--out", "own")
+    call("export", "1", "--as", "eee", "--model", "acme/see", "--out", ".")
+    (lines,) = Path("data/codis/acme/see").glob("*.jsonl")
+    outcomes = list(read_outcomes(Path("own/answers.jsonl")))
+    for line, outcome in zip(map(json.loads, lines.read_text().splitlines()), outcomes, strict=True):
+        metadata = line["metadata"]
+        named = ("group", "variant", "draw", "cluster")
+        assert [metadata[name] for name in named] == [
+            outcome.sample,
+            outcome.variant,
+            outcome.draw,
+            outcome.cluster,
+        ]
+        (image,) = outcome.images
+        assert metadata["image_sha256"] == [hashlib.sha256((codis / image).read_bytes()).hexdigest()]
+        assert line["evaluation"]["is_correct"] == outcome.right
+        assert line["input"]["formatted"] == outcome.prompt
+
+
+@pytest.mark.parametrize("model", ["mini", "http://host:8000/v1#llava", "hf/mini", "a/b/"])
+def test_a_model_without_a_developer_is_refused_with_the_option_that_names_one(
+    codis: Path, capsys: Capture, model: str
+) -> None:
+    scored(codis)
+    call("export", "1", "--as", "eee", "--model", model, "--out", ".", status=(2,))
+    assert "--model DEVELOPER/NAME" in capsys.readouterr().err
+    assert not Path("data").exists()
+
+
+# -- Results of a model on the Hugging Face Hub
+
+
+def test_huggingface_hub_reads_the_headline_with_n_and_interval_in_its_notes(codis: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    yaml = pytest.importorskip("yaml")
+    own = scored(codis)
+    words = ("--as", "hf-eval-results", "--dataset", "acme/codis:test", "--out", "codis.yaml")
+    call("export", "1", *words)
+    (entry,) = hub.parse_eval_result_entries(yaml.safe_load(Path("codis.yaml").read_text()))
+    (acc,) = [one for one in own["metrics"] if (one["metric"], one["subset"]) == ("acc_p", "all")]
+    assert (entry.dataset_id, entry.task_id, entry.value) == ("acme/codis", "test", acc["value"])
+    assert isinstance(entry.date, str)
+    for part in ("acc_p, percent", f"n {acc['n']:g}", f"{acc['low']:.2f} to {acc['high']:.2f}", "rules"):
+        assert part in entry.notes
+
+
+def test_a_result_on_the_hub_needs_its_data_set_and_task(codis: Path, capsys: Capture) -> None:
+    pytest.importorskip("huggingface_hub")
+    scored(codis)
+    words = ("--as", "hf-eval-results", "--out", "codis.yaml", "--dataset", "acme/codis")
+    call("export", "1", *words, status=(2,))
+    assert "--dataset ORG/NAME:TASK" in capsys.readouterr().err

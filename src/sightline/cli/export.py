@@ -17,6 +17,8 @@ EXAMPLE = """examples:
   sightline export answers.jsonl --as jsonl --out answers-plain.jsonl
   sightline export base --as csv --out tables            answers.csv, groups.csv and metrics.csv of a run
   sightline export base --as inspect --out base.eval     a log for `inspect view`
+  sightline export base --as eee --model llava-hf/llava-1.5-7b-hf --out .
+  sightline export base --as hf-eval-results --dataset ORG/NAME:TASK --out .eval_results/NAME.yaml
 """
 
 
@@ -55,6 +57,12 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the model's name, for formats that hold it (default: that in metrics.json next to the answers)",
     )
+    parser.add_argument(
+        "--dataset",
+        default="",
+        metavar="ORG/NAME:TASK",
+        help="the benchmark on the Hugging Face Hub, and its task, for hf-eval-results and eee",
+    )
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     add_store(parser)
     parser.set_defaults(execute=execute)
@@ -71,6 +79,7 @@ def execute(options: argparse.Namespace) -> int:
         url=options.store,
         data=options.data,
         model=options.model,
+        dataset=options.dataset,
         force=options.force,
     )
     for omission in omissions:

@@ -1,25 +1,28 @@
-"""Answers in the formats of other tools, and runs as their files: logs of inspect_ai."""
+"""Answers in the formats of other tools; runs as logs of inspect_ai, for Every Eval Ever and for the Hub."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.benchmarks.registry import export_formats
+from sightline.benchmarks.registry import benchmark_class, export_formats
 from sightline.errors import UserError, needs_extra, unknown_name
 from sightline.evaluation.run_tables import FORMS, write_tables
 from sightline.evaluation.spec import Spec, spec_data_folder
-from sightline.formats.files import refuse_overwriting
+from sightline.formats.files import refuse_overwriting, write_atomically
 from sightline.formats.jsonl import ANSWERS, METRICS, VERDICTS, counted_notes, export, read_recorded_verdicts
 from sightline.images import data_url
 from sightline.reporting.tables import leading_metrics
-from sightline.types import ImageFile, Outcome, Result, Usage, Verdict
+from sightline.types import ImageFile, MetricValue, Outcome, Result, Usage, Verdict
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample
@@ -44,7 +47,8 @@ class Exported(Struct, frozen=True):
 
     `verdicts` are those of every judge on one answer, by its key; `about_several` counts those on several
     answers together. `images` are those of each answer. `time` is when the run began, of a results folder
-    when it was written, in seconds since 1970.
+    when it was written, in seconds since 1970. `model` is the model's name for others, `dataset` the data set
+    on the Hub, ORG/NAME:TASK, or ''.
     """
 
     result: Result
@@ -53,16 +57,16 @@ class Exported(Struct, frozen=True):
     about_several: int
     images: Mapping[str, Sequence[SentImage]]
     time: float
+    model: str
+    dataset: str
 
     @property
     def when(self) -> str:
         return datetime.fromtimestamp(self.time, UTC).isoformat(timespec="seconds")
 
     def notes(self) -> list[str]:
-        """What no format of this module holds."""
-        missing = {image.path for images in self.images.values() for image in images if image.file is None}
+        """What no format of single answers holds."""
         return counted_notes(
-            (len(missing), "images were not found as they were sent: the file holds their paths only"),
             (
                 sum(one.first is not None for one in self.outcomes),
                 "truncated answers that were sent again are left out: the second answers count",
@@ -76,6 +80,7 @@ class RunFormat(NamedTuple):
 
     summary: str
     write: Callable[[Exported, Path], list[str]]
+    is_folder: bool = False
 
 
 def export_answers(
@@ -86,6 +91,7 @@ def export_answers(
     url: str,
     data: str | None = None,
     model: str = "",
+    dataset: str = "",
     force: bool = False,
 ) -> list[str]:
     """Write an answers.jsonl, or that of a results folder, in a format; or a whole run in one of FORMATS.
@@ -96,6 +102,7 @@ def export_answers(
         layout: The name of the format.
         data: The data folder, for formats that repeat its records, or the images.
         model: The name of the model, for formats that hold it; '' takes that of the results.
+        dataset: The data set on the Hugging Face Hub, ORG/NAME:TASK, for formats that name it.
 
     Returns:
         What the format cannot hold, a sentence each, the worst first.
@@ -106,14 +113,14 @@ def export_answers(
 
     path = Path(out)
     if layout in FORMS or layout in FORMATS:
-        if layout in FORMATS:
+        if layout in FORMATS and not FORMATS[layout].is_folder:
             refuse_overwriting(path, force)
         with opened_runs([answers], url) as ((name,), store):
             if layout in FORMS:
                 write_tables(judged_run(store, name), layout, path, force=force)
                 return []
-            run = _exported(store, name, data)
-        return [*FORMATS[layout].write(run, path), *run.notes()]
+            run = _exported(store, name, data, model, dataset)
+        return FORMATS[layout].write(run, path)
     layouts = export_formats()
     if layout not in layouts:
         raise unknown_name("layout", layout, [*layouts, *FORMATS, *FORMS])
@@ -122,7 +129,7 @@ def export_answers(
     return export(file, layouts[layout], path, spec_data_folder(Spec(task="", data=data)), model)
 
 
-def _exported(store: Store | None, name: RunName, data: str | None) -> Exported:
+def _exported(store: Store | None, name: RunName, data: str | None, model: str, dataset: str) -> Exported:
     from sightline.evaluation.compare import judged_run
     from sightline.evaluation.run_images import RunImages
     from sightline.evaluation.runs import read_stored_run
@@ -149,6 +156,8 @@ def _exported(store: Store | None, name: RunName, data: str | None) -> Exported:
         about_several=sum(len(one.targets) > 1 for one in verdicts),
         images=_images(outcomes, RunImages(store, folders), None if isinstance(name, Path) else store),
         time=time,
+        model=model or run.result.model,
+        dataset=dataset,
     )
 
 
@@ -187,14 +196,17 @@ def _write_inspect_log(run: Exported, out: Path) -> list[str]:
     with needs_extra("inspect", "a log of inspect_ai needs inspect_ai, which is not installed", out):
         from inspect_ai.log import write_eval_log
     write_eval_log(_eval_log(run), out)
+    missing = {image.path for images in run.images.values() for image in images if image.file is None}
     return [
         *counted_notes(
+            (len(missing), "images were not found as they were sent: the log holds their paths only"),
             (
                 sum(one.status == "not_sent" for one in run.outcomes),
                 "probes that were not sent stand in the log as samples with the error 'not sent'",
-            )
+            ),
         ),
         "inspect shows the metrics of all samples; those of subsets are in the metadata of the results only",
+        *run.notes(),
     ]
 
 
@@ -378,7 +390,297 @@ def _score(outcome: Outcome, verdicts: Sequence[Verdict]) -> Score:
     )
 
 
+# -- Every Eval Ever 0.3: an aggregate file, and a line for each answer, where its datastore wants them
+
+EEE_VERSION = "0.3.0"
+
+_NOT_KNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
+"""What its validator wants of a model, and no run knows."""
+
+
+def _write_every_eval_ever(run: Exported, out: Path) -> list[str]:
+    """Write `data/BENCHMARK/DEVELOPER/MODEL/UUID.json` and its `_samples.jsonl` below `out`."""
+    first, *rest = run.model.split("/")
+    # How a model was run is no part of its name: hf/ORG/NAME.
+    parts = rest if first in _RUN_BY else [first, *rest]
+    if len(parts) < 2 or not all(map(_EEE_NAME.fullmatch, parts)):
+        raise UserError(
+            "Every Eval Ever names a model as DEVELOPER/NAME",
+            found=run.model,
+            expected="--model DEVELOPER/NAME",
+        )
+    result = run.result
+    # The same run gets the same file again.
+    identity = [run.model, result.model_identity, result.judge, result.options, result.data_digest, run.time]
+    digest = hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).digest()
+    file = UUID(bytes=digest[:16], version=4)
+    model = "/".join(parts)
+    folder = PurePosixPath("data", result.benchmark, parts[0], "_".join(parts[1:]))
+    evaluation = f"{result.benchmark}/{model}/{run.time:.0f}"
+    lines = [
+        _eee_line(run, one, {"evaluation_id": evaluation, "model_id": model})
+        for one in run.outcomes
+        if one.verdict != "unscored"
+    ]
+    samples = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    results = [_eee_result(run, one) for one in result.metrics if one.value is not None]
+    log: dict[str, Any] = {
+        "schema_version": EEE_VERSION,
+        "evaluation_id": evaluation,
+        "evaluation_timestamp": run.when,
+        "retrieved_timestamp": f"{run.time:.0f}",
+        "source_metadata": {
+            "source_name": "Sightline",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "sightline", "version": str(result.versions["sightline"])},
+        "model_info": _eee_model(model, {"identity": result.model_identity}),
+        "evaluation_results": results,
+    }
+    if lines:
+        log["detailed_evaluation_results"] = {
+            "format": "jsonl",
+            "file_path": str(folder / f"{file}_samples.jsonl"),
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256(samples).hexdigest(),
+            "total_rows": len(lines),
+        }
+    (out / folder).mkdir(parents=True, exist_ok=True)
+    if lines:
+        write_atomically(out / folder / f"{file}_samples.jsonl", [samples])
+    write_atomically(out / folder / f"{file}.json", [msgspec.json.format(msgspec.json.encode(log), indent=1)])
+    undecided = sum(one.verdict == "undecided" for one in run.outcomes)
+    return [
+        *counted_notes(
+            (len(run.outcomes) - len(lines), "answers without a verdict are left out"),
+            (undecided, "undecided answers are not right in its lines; `verdict` in their metadata says so"),
+            (len(result.metrics) - len(results), "metrics without a value are left out"),
+        ),
+        "a line is one answer and a metric counts groups: no line names the metric that it enters",
+        "who evaluated is unknown: set source_organization_name and evaluator_relationship in the file",
+        *run.notes(),
+    ]
+
+
+_RUN_BY = ("hf", "inspect", "sglang", "vllm")
+
+_EEE_NAME = re.compile(r'(?!\.)[^<>:"\\|?*\x00-\x1f/]*[^<>:"\\|?*\x00-\x1f/. ]')
+"""A part of a model's name that is a portable name of a folder."""
+
+
+def _eee_model(name: str, details: Mapping[str, str]) -> dict[str, Any]:
+    return {"name": name, "id": name, "additional_details": {**_NOT_KNOWN, **details}}
+
+
+def _eee_result(run: Exported, value: MetricValue) -> dict[str, Any]:
+    result, meaning = run.result, run.result.metric_definitions.get(value.metric)
+    low, high = (meaning.range if meaning else None) or (None, None)
+    details = {
+        "subset": value.subset,
+        "clusters": str(value.clusters),
+        "better": meaning.better if meaning else "neither",
+        "judge": value.judge or result.judge,
+        "n": f"{value.n:g}",
+        "value_decided": "" if value.value_decided is None else str(value.value_decided),
+        "value_if_right": "" if value.value_if_right is None else str(value.value_if_right),
+    }
+    uncertainty: dict[str, Any] = {"num_samples": int(value.n)} if value.n == int(value.n) else {}
+    if value.low is not None and value.high is not None:
+        uncertainty["confidence_interval"] = {
+            "lower": value.low,
+            "upper": value.high,
+            "confidence_level": 0.95,
+            "method": f"{value.interval}, over {value.clusters} clusters",
+        }
+    return {
+        "evaluation_result_id": f"{value.metric}:{value.subset}",
+        "evaluation_name": f"{result.benchmark}:{result.setting}",
+        "source_data": _eee_source(run),
+        "evaluation_timestamp": run.when,
+        "metric_config": {
+            "evaluation_description": meaning.meaning if meaning else value.metric,
+            "metric_id": f"sightline.{result.benchmark}.{value.metric}",
+            "metric_name": value.metric,
+            "metric_unit": value.unit,
+            "lower_is_better": meaning is not None and meaning.better == "lower",
+            "score_type": "continuous",
+            "min_score": "-Infinity" if low is None else low,
+            "max_score": "Infinity" if high is None else high,
+            **_eee_judges(run),
+            "additional_details": {name: text for name, text in details.items() if text},
+        },
+        "score_details": {"score": value.value, "uncertainty": uncertainty},
+        "generation_config": _eee_generation(result),
+    }
+
+
+def _eee_generation(result: Result) -> dict[str, Any]:
+    sampling = result.options.get("sampling") or {}
+    arguments = {
+        name: sampling[name]
+        for name in ("temperature", "top_p", "top_k", "max_tokens")
+        if sampling.get(name) is not None
+    }
+    others = {name: value for name, value in sampling.items() if name not in arguments}
+    options = {name: value for name, value in result.options.items() if name != "sampling"}
+    return {
+        "generation_args": arguments,
+        # Its details are texts.
+        "additional_details": {
+            name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            for name, value in {**options, **others}.items()
+            if value is not None
+        },
+    }
+
+
+def _eee_source(run: Exported) -> dict[str, Any]:
+    result = run.result
+    details = {"data_digest": result.data_digest}
+    if run.dataset:
+        return {
+            "dataset_name": result.benchmark,
+            "source_type": "hf_dataset",
+            "hf_repo": run.dataset.partition(":")[0],
+            "samples_number": result.samples,
+            "additional_details": details,
+        }
+    release = benchmark_class(result.benchmark).release
+    if release is None or result.options.get("other_data"):
+        return {"dataset_name": result.benchmark, "source_type": "other", "additional_details": details}
+    url = f"https://github.com/{release.repository}/tree/{release.revision}"
+    return {
+        "dataset_name": result.benchmark,
+        "source_type": "url",
+        "url": [url],
+        "additional_details": details,
+    }
+
+
+def _eee_judges(run: Exported) -> dict[str, Any]:
+    """The models that judged; rules and humans are in the details of a metric."""
+    judges = {one.judge for verdicts in run.verdicts.values() for one in verdicts if one.kind == "model"}
+    if not judges:
+        return {}
+    prompt = run.result.options.get("judge_prompt") or "that of the benchmark"
+    return {
+        "llm_scoring": {
+            "judges": [{"model_info": _eee_model(judge, {})} for judge in sorted(judges)],
+            "input_prompt": f"judge prompt of {run.result.benchmark} in sightline: {prompt}",
+        }
+    }
+
+
+def _eee_line(run: Exported, outcome: Outcome, ids: Mapping[str, str]) -> dict[str, Any]:
+    references = list(outcome.references)
+    usage = outcome.usage
+    line: dict[str, Any] = {
+        "schema_version": EEE_VERSION,
+        **ids,
+        "evaluation_name": f"{run.result.benchmark}:{run.result.setting}",
+        "sample_id": outcome.sample,
+        "sample_hash": hashlib.sha256((outcome.question + "".join(references)).encode()).hexdigest(),
+        "interaction_type": "single_turn",
+        "input": {"raw": outcome.question, "reference": references},
+        "output": {"raw": [outcome.response] if outcome.answered else []},
+        "answer_attribution": [],
+        "evaluation": {"score": float(outcome.right), "is_correct": outcome.right},
+        "metadata": {
+            "group": outcome.sample,
+            "variant": outcome.variant,
+            "draw": outcome.draw,
+            "cluster": outcome.cluster,
+            "image_sha256": [image.digest for image in run.images.get(outcome.key, ())],
+            "labels": msgspec.to_builtins(outcome.labels),
+            "verdict": outcome.verdict,
+            "judge": outcome.judge,
+            "verdicts": [
+                {"judge": one.judge, "kind": one.kind, "draw": one.draw, "verdict": one.verdict}
+                for one in run.verdicts.get(outcome.key, ())
+            ],
+        },
+    }
+    if outcome.prompt:
+        line["input"]["formatted"] = outcome.prompt
+    if outcome.options:
+        line["input"]["choices"] = list(outcome.options)
+    if outcome.reasoning:
+        line["output"]["reasoning_trace"] = [outcome.reasoning]
+    if outcome.extracted is not None:
+        line["answer_attribution"] = [
+            {
+                "turn_idx": 0,
+                "source": "output.raw",
+                "extracted_value": outcome.extracted,
+                "extraction_method": outcome.judge,
+                "is_terminal": True,
+            }
+        ]
+    if usage.prompt_tokens is not None and usage.completion_tokens is not None:
+        line["token_usage"] = {
+            "input_tokens": usage.prompt_tokens,
+            "output_tokens": usage.completion_tokens,
+            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+            "input_tokens_cache_read": usage.cached_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+        }
+    if outcome.latency:
+        line["performance"] = {"latency_ms": outcome.latency * 1000}
+    if outcome.error:
+        line["error"] = outcome.error
+    return line
+
+
+# -- Hugging Face: `.eval_results/NAME.yaml` of a model's repository, with the types of huggingface_hub
+
+
+def _write_hub_results(run: Exported, out: Path) -> list[str]:
+    """Write the headline metric as the result of one task of a benchmark data set of the Hub."""
+    with needs_extra("hub", "results for the Hub need huggingface_hub, which is not installed", out):
+        import yaml
+        from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+    result = run.result
+    dataset, _, task = run.dataset.partition(":")
+    if dataset.count("/") != 1 or not task:
+        raise UserError(
+            "a result on the Hub names a data set and one of the tasks in its eval.yaml",
+            found=run.dataset or None,
+            expected="--dataset ORG/NAME:TASK",
+        )
+    (name, *_) = leading_metrics(result.benchmark, [result.metrics])
+    value = next(one for one in result.metrics if (one.metric, one.subset) == (name, "all"))
+    if value.value is None:
+        raise UserError(f"{name} has no value: {value.reason}", expected="a run with one")
+    between = "no 95 % CI"
+    if value.low is not None and value.high is not None:
+        between = f"95 % CI {value.low:.2f} to {value.high:.2f} ({value.interval})"
+    notes = (
+        f"{result.benchmark}:{result.setting} {name}, {value.unit}; n {value.n:g} in {value.clusters} "
+        f"clusters; {between}; judge {result.judge}; sightline {result.versions['sightline']}"
+    )
+    entry = EvalResultEntry(dataset_id=dataset, task_id=task, value=value.value, date=run.when, notes=notes)
+    text = yaml.safe_dump(
+        eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True, width=1000
+    )
+    write_atomically(out, [text.encode()])
+    others = sum(one.value is not None for one in result.metrics) - 1
+    return [
+        *counted_notes((others, f"values are left out: a file of the Hub has one value, here {name}")),
+        "n, interval and judge stand in `notes`, because the format has no fields for them",
+    ]
+
+
 FORMATS: Mapping[str, RunFormat] = {
     "inspect": RunFormat("a log that `inspect view` opens: FILE.eval or FILE.json", _write_inspect_log),
+    "eee": RunFormat(
+        f"Every Eval Ever {EEE_VERSION}: a folder with data/BENCHMARK/DEVELOPER/MODEL/",
+        _write_every_eval_ever,
+        is_folder=True,
+    ),
+    "hf-eval-results": RunFormat(
+        "the headline as .eval_results/NAME.yaml of a model on the Hugging Face Hub", _write_hub_results
+    ),
 }
 """The formats of whole runs, by the name in --as."""
