@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from tests.docs.page_diffs import apply, diffs
 from tests.docs.test_examples import arrow_images
 
 import sightline
+from sightline.benchmarks.base import Benchmark
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +67,18 @@ def test_a_benchmark_is_one_folder_and_one_line_of_the_registry(
         printed = call("run", "arrows", "--model", "baseline/chance", *data, *selection, "--json")
         result, _ = json.JSONDecoder().raw_decode(printed[printed.index("{") :])
         assert result["metrics"][0]["n"] == answers
+
+
+def test_the_types_of_the_methods_are_those_of_the_interface() -> None:
+    (block,) = [
+        one for one in blocks(PAGE.read_text(), "python") if one.startswith("def samples(self, folder:")
+    ]
+    for function in ast.parse(block).body:
+        assert isinstance(function, ast.FunctionDef)
+        written = {one.arg: ast.unparse(one.annotation) for one in function.args.args if one.annotation}
+        declared = dict(getattr(Benchmark, function.name).__annotations__)
+        declared.pop("return")
+        assert written == declared
 
 
 def blocks(page: str, language: str) -> list[str]:
