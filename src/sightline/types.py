@@ -20,7 +20,9 @@ Labels = Mapping[str, str | tuple[str, ...]]
 """Label name -> its value, or its values if a sample has several (II-Bench's rhetoric)."""
 
 VerdictName = Literal["right", "wrong", "miss", "undecided", "refused", "error", "unscored"]
-JudgeKind = Literal["rules", "model", "human"]
+JudgeKind = Literal["rules", "model", "human", "tool"]
+"""`tool`: the tool that collected the answers, whose scores its file holds."""
+
 Role = Literal["system", "user", "assistant"]
 Augmentation = Literal["ocr", "layout", "layout+caption"]
 """The text that replaces images: OCR text, OCR text in its layout, or that and a caption (ConTextual 3.1)."""

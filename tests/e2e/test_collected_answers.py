@@ -296,14 +296,17 @@ def test_a_response_that_a_table_made_a_number_of_is_the_option(
 def test_a_file_with_other_names_is_refused_with_the_option_that_names_them(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    groups = lines(tmp_path / "g.jsonl", [question(1, ["x", "y"], "x")])
+    one = question(1, ["x", "y"], "x")
+    groups = lines(tmp_path / "g.jsonl", [one])
+    several = lines(tmp_path / "several.jsonl", [one, {**one, "variant": "w"}])
     (tmp_path / "a.csv").write_text("qid,persp,ans\n1,v,A\n")
     answers = lines(tmp_path / "a.jsonl", [{"qid": 1, "persp": "v", "ans": "A"}])
     for file in (tmp_path / "a.csv", answers):
         assert score(groups, file)[0] == 2
         assert "--columns id=question_id,response=answer" in capsys.readouterr().err
         named = ["--columns", "id=qid,response=ans"]
-        assert score(groups, file, *named)[0] == 2
+        assert verdicts(groups, file, *named) == ["right"]  # of the only variant
+        assert score(several, file, *named)[0] == 2
         assert "--columns variant=COLUMN" in capsys.readouterr().err
         assert verdicts(groups, file, *named, "--columns", "variant=persp") == ["right"]
 

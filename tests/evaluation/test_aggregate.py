@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from tests.evaluation.conftest import Collect, Describe, OneWord
 
-from sightline.evaluation.judges import HumanJudge, Judge, JudgedGroup, JudgePanel, RulesJudge
+from sightline.evaluation.judges import Judge, JudgedGroup, JudgePanel, RecordedJudge, RulesJudge
 from sightline.evaluation.options import EvaluationDescription
 from sightline.evaluation.plan import CollectedAnswers
 from sightline.evaluation.result import Aggregate, aggregate
@@ -68,7 +68,7 @@ def test_every_judged_group_is_handed_over_once_in_the_order_of_the_samples(
 def test_several_judges_have_a_value_each_and_the_first_that_decides_counts(
     collect: Collect, describe: Describe
 ) -> None:
-    judges = [HumanJudge("human:h", [human("a", "wrong")]), RULES]
+    judges = [RecordedJudge("human:h", [human("a", "wrong")]), RULES]
     result = aggregated(describe(judges=("human:h", "rules")), collect(a="yes", b="yes"), *judges).result
     assert values(result, "acc")["all"] == (50, 2)
     assert values(result, "acc")["judge=rules"] == (100, 2)
@@ -77,7 +77,7 @@ def test_several_judges_have_a_value_each_and_the_first_that_decides_counts(
 
 
 def test_verdicts_of_a_human_that_fit_no_answer_get_a_note(collect: Collect, describe: Describe) -> None:
-    judges = [HumanJudge("human:h", [human("other", "wrong")]), RULES]
+    judges = [RecordedJudge("human:h", [human("other", "wrong")]), RULES]
     result = aggregated(describe(judges=("human:h", "rules")), collect(a="yes"), *judges).result
     assert any(note.startswith("human:h: none of its 1 verdicts") for note in result.notes)
 

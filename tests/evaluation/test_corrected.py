@@ -18,7 +18,7 @@ from sightline.evaluation.corrected import (
     labels_needed,
     plan_labels,
 )
-from sightline.evaluation.judges import HumanJudge, JudgePanel, RulesJudge
+from sightline.evaluation.judges import JudgePanel, RecordedJudge, RulesJudge
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe
 from sightline.evaluation.result import aggregate
 from sightline.metrics.paired import ACC_P
@@ -63,7 +63,7 @@ def label(image: str, number: int, right: bool, inclusion: float | None = None) 
 
 
 def judged(describe: Describe, collected: CollectedAnswers, verdicts: Sequence[Verdict]) -> Result:
-    judges = [RulesJudge(Pairs(), {}), HumanJudge(HUMANS, list(verdicts))]
+    judges = [RulesJudge(Pairs(), {}), RecordedJudge(HUMANS, list(verdicts))]
     panel = JudgePanel(benchmark=Pairs(), judges=judges)
     names = ("rules", HUMANS)
     return aggregate(describe(judges=names), collected, panel, collected.answers).result
@@ -285,7 +285,7 @@ def test_as_many_labels_as_planned_give_the_planned_half_width(describe: Describ
     groups = judged_groups(describe, Pairs(), collected)
 
     def plan(verdicts: Sequence[Verdict], half_width: float) -> LabelPlan:
-        human, metrics = HumanJudge(HUMANS, list(verdicts)), Pairs().metrics({})
+        human, metrics = RecordedJudge(HUMANS, list(verdicts)), Pairs().metrics({})
 
         def stratum(group: Group) -> str:
             return "easy" if easy[group.id] else "hard"
@@ -317,7 +317,13 @@ def test_without_labels_the_plan_is_the_textbook_sample_of_a_finite_population(d
     collected = answered(answers)
     groups = judged_groups(describe, OneWord(), collected)
     (planned,) = plan_labels(
-        groups, OneWord(), OneWord().metrics({}), collected.answers, HumanJudge(HUMANS, []), lambda _: "", 3.0
+        groups,
+        OneWord(),
+        OneWord().metrics({}),
+        collected.answers,
+        RecordedJudge(HUMANS, []),
+        lambda _: "",
+        3.0,
     )
     first = 1.96**2 * 0.25 * 0.75 / 0.03**2
     (of_all,) = planned.strata

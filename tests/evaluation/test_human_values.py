@@ -13,7 +13,7 @@ from tests.evaluation.conftest import Answers, Describe
 from sightline.benchmarks.base import defaults
 from sightline.benchmarks.codis.benchmark import Codis
 from sightline.evaluation.folder import ResultsFolder, read_judged_run
-from sightline.evaluation.judges import HumanJudge, RulesJudge, make_panel
+from sightline.evaluation.judges import RecordedJudge, RulesJudge, make_panel
 from sightline.evaluation.plan import CollectedAnswers, StoredProbe
 from sightline.evaluation.result import NOTHING_LABELLED, aggregate
 from sightline.evaluation.spec import Decide
@@ -110,7 +110,7 @@ def said(targets: tuple[str, ...], question: str, right: bool, variant: str = ""
 def judged(describe: Describe, collected: CollectedAnswers, verdicts: Sequence[Verdict]) -> Result:
     benchmark = Codis()
     options = defaults(benchmark, benchmark.settings["default"])
-    panel = make_panel(benchmark, options, [RulesJudge(benchmark, options), HumanJudge(HUMANS, verdicts)])
+    panel = make_panel(benchmark, options, [RulesJudge(benchmark, options), RecordedJudge(HUMANS, verdicts)])
     description = describe(benchmark="codis", judges=("rules", HUMANS), benchmark_options=options)
     return aggregate(description, collected, panel, collected.answers).result
 
@@ -223,7 +223,7 @@ def test_a_results_folder_gives_the_values_of_its_run(
     labels = run.labels([f"{pair}/{n}" for pair in PAIRS for n in (1, 2)])
     # Humans may have compared two answers in the other order.
     meanings = [replace(one, targets=one.targets[::-1]) for one in run.meanings(pairs)]
-    judges = [*([RulesJudge(benchmark, options)] * by_rules), HumanJudge(HUMANS, [*labels, *meanings])]
+    judges = [*([RulesJudge(benchmark, options)] * by_rules), RecordedJudge(HUMANS, [*labels, *meanings])]
     collected = run.collected(partner=False)
     description = describe(
         benchmark="codis", options={**options, "decide": decide}, benchmark_options=options, decide=decide
@@ -259,7 +259,7 @@ def test_humans_alone_on_a_sample_have_the_values_of_its_images(describe: Descri
     names, verdicts = sampled(run, 20)
     benchmark = Codis()
     options = defaults(benchmark, benchmark.settings["default"])
-    panel = make_panel(benchmark, options, [HumanJudge(HUMANS, verdicts)])
+    panel = make_panel(benchmark, options, [RecordedJudge(HUMANS, verdicts)])
     description = describe(benchmark="codis", judges=(HUMANS,), benchmark_options=options)
     collected = run.collected()
     result = aggregate(description, collected, panel, collected.answers).result

@@ -14,10 +14,10 @@ from sightline.benchmarks.iibench.benchmark import IIBench
 from sightline.errors import UserError
 from sightline.evaluation.judges import (
     UNREADABLE_IMAGE,
-    HumanJudge,
     Judge,
     JudgePanel,
     ModelJudge,
+    RecordedJudge,
     check_judge_kinds,
     judge_kind,
     select_verdict,
@@ -62,14 +62,14 @@ def test_undecided_verdicts_do_not_vote() -> None:
 
 
 def test_several_humans_of_one_file_decide_by_their_majority() -> None:
-    humans = HumanJudge(
+    humans = RecordedJudge(
         "human:f", [verdict("wrong", "ann"), verdict("wrong", "bob"), verdict("right", "cid")]
     )
     assert select_verdict(CASE, [humans.decide(CASE, {})], "first").verdict == "wrong"
 
 
 def test_humans_may_have_compared_two_answers_in_either_order() -> None:
-    humans = HumanJudge(
+    humans = RecordedJudge(
         "human:f",
         [
             Verdict(
@@ -90,7 +90,7 @@ def test_a_humans_file_needs_four_fields(tmp_path: Path) -> None:
     (tmp_path / "v.jsonl").write_text(
         '{"targets": ["k"], "question": "correct", "verdict": "right", "judge": "ann"}\n'
     )
-    assert HumanJudge("human", read_verdicts(tmp_path / "v.jsonl")).decide(CASE, {})[0].kind == "human"
+    assert RecordedJudge("human", read_verdicts(tmp_path / "v.jsonl")).decide(CASE, {})[0].kind == "human"
 
 
 def test_a_benchmark_with_rules_only_refuses_a_model_judge() -> None:
@@ -201,8 +201,8 @@ def test_the_verdict_of_the_second_reply_counts() -> None:
 
 def test_an_answer_that_humans_never_sampled_is_unscored_unless_another_judge_reads_it() -> None:
     elsewhere = replace(verdict("right", "ann"), targets=("other",))
-    sample = HumanJudge("human:f", [replace(elsewhere, inclusion=0.5)])
-    complete = HumanJudge("human:f", [elsewhere])
+    sample = RecordedJudge("human:f", [replace(elsewhere, inclusion=0.5)])
+    complete = RecordedJudge("human:f", [elsewhere])
     cases: list[tuple[list[Judge], str]] = [
         ([sample], "unscored"),
         ([complete], "undecided"),
@@ -220,7 +220,7 @@ def test_an_answer_without_a_reference_is_unscored_unless_humans_decide() -> Non
     judge = contextual_judge()
     bare = group(references=())
     assert not list(JudgePanel(benchmark=Contextual(), judges=[judge]).requests([bare]))
-    humans = HumanJudge("human:f", [verdict("right", "ann")])
+    humans = RecordedJudge("human:f", [verdict("right", "ann")])
     cases: list[tuple[list[Judge], str]] = [
         ([judge], "unscored"),
         ([judge, humans], "right"),

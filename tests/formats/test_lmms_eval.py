@@ -53,6 +53,7 @@ def test_a_line_of_ii_bench_says_its_question_its_options_and_its_answer(tmp_pat
             response="(B)",
             question="What does it mean?\nNow?",
             options=("one", "two", "three", "four (A)", "five", "six"),
+            prompt=PROMPT,
         )
     ]
 

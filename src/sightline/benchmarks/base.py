@@ -315,6 +315,15 @@ class Benchmark(ABC):
         """
         return {}
 
+    def samples_in_answers(
+        self, answers: Sequence[Prediction], split: str, options: Mapping[str, Any]
+    ) -> Iterable[Sample]:
+        """Read the samples that a file of answers holds, by the options that the file gave.
+
+        By default those of `samples` without a folder.
+        """
+        return self.samples(None, split, options)
+
     def own_answers(self, folder: Path | None, options: Mapping[str, Any]) -> tuple[Path, list[Prediction]]:
         """Read the answers that the data itself holds, and name the file that holds them.
 

@@ -209,7 +209,7 @@ def execute_plan(options: argparse.Namespace) -> int:
     from sightline.benchmarks.registry import benchmark
     from sightline.evaluation.compare import judged_run
     from sightline.evaluation.corrected import plan_labels
-    from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge, human_verdicts
+    from sightline.evaluation.judges import HUMAN_PREFIX, RecordedJudge, human_verdicts
     from sightline.evaluation.runs import find_run
     from sightline.store.store import existing_or_empty_store
 
@@ -225,7 +225,7 @@ def execute_plan(options: argparse.Namespace) -> int:
             source,
             source.metrics(run.result.options),
             store.answers,
-            HumanJudge(f"{HUMAN_PREFIX}{options.human}", verdicts),
+            RecordedJudge(f"{HUMAN_PREFIX}{options.human}", verdicts),
             lambda group: label_of(group.outcomes[0].labels, options.by),
             options.half_width,
         )

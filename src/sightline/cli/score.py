@@ -17,6 +17,8 @@ EXAMPLE = """examples:
   sightline score groups:mine.jsonl --explain            which rule read each response, and which words
   sightline score groups:mine.jsonl                      the lines of mine.jsonl have a field `response`
   sightline score groups:mine.jsonl table.xlsx --columns id=question_id,response=answer
+  sightline score groups samples_pope.jsonl --judge lmms-eval    a task of another tool, with its scores
+  sightline score groups samples_mme.jsonl --judge lmms-eval --columns group=input_media
 
 FILE is an answers.jsonl, a file in the released format of CODIS, II-Bench or ConTextual, sample logs of
 lm-eval or lmms-eval, a log of inspect_ai, a table of VLMEvalKit, reviews of evalscope, or JSON lines of

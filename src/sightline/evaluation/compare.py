@@ -11,7 +11,7 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import add_published, paper_of
 from sightline.errors import UserError, some_of
 from sightline.evaluation.folder import JudgedRun, StoredGroups, read_judged_run
-from sightline.evaluation.judges import JudgedGroup
+from sightline.evaluation.judges import JudgedGroup, metrics_of
 from sightline.evaluation.result import UNFINISHED, recompute
 from sightline.evaluation.runs import name_or_number
 from sightline.metrics.consistency import null_where_unknown
@@ -110,7 +110,8 @@ def _shared_metrics(other: Result, base: Result) -> tuple[list[MetricPair], dict
 
 
 def _metrics(result: Result) -> dict[str, Metric]:
-    metrics = find_benchmark(result.benchmark).metrics(result.options)
+    judges = result.judge.partition(" (decides")[0].split(", ")
+    metrics = metrics_of(find_benchmark(result.benchmark), result.options, judges)
     return {metric.name: metric for metric in metrics}
 
 

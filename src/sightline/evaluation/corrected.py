@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from sightline.benchmarks.base import Benchmark
 from sightline.evaluation.judges import (
-    HumanJudge,
     Judge,
     JudgedGroup,
     JudgePanel,
+    RecordedJudge,
     concerns,
     judged_partners,
 )
@@ -48,7 +48,7 @@ _COLUMNS = 4
 def corrected_values(
     alone: JudgePanel,
     judge: Judge,
-    humans: Sequence[HumanJudge],
+    humans: Sequence[RecordedJudge],
     metrics: Sequence[Metric],
     groups: Callable[[], Iterator[Group]],
     replies: AnswerLookup,
@@ -110,7 +110,7 @@ def plan_labels(
     benchmark: Benchmark,
     metrics: Sequence[Metric],
     replies: AnswerLookup,
-    human: HumanJudge,
+    human: RecordedJudge,
     stratum: Callable[[Group], str],
     half_width: float,
 ) -> list[LabelPlan]:

@@ -19,6 +19,7 @@ from sightline.evaluation.plan import AnswerLookup
 from sightline.evaluation.runs import StoredRun
 from sightline.evaluation.spec import Decide
 from sightline.formats.jsonl import read_verdicts
+from sightline.formats.prediction import TOOLS
 from sightline.images import transform_for
 from sightline.metrics.agreement import (
     CORRECT,
@@ -31,6 +32,7 @@ from sightline.metrics.agreement import (
     majority,
     self_agreement,
 )
+from sightline.metrics.consistency import of_answers
 from sightline.plugins import wrong_return
 from sightline.scoring.reasoning import without_reasoning
 from sightline.scoring.scorer import ModelScorer, Reading, RuleScorer, by_question
@@ -49,6 +51,7 @@ from sightline.types import (
     MetricValue,
     Outcome,
     Request,
+    Term,
     Verdict,
     VerdictName,
 )
@@ -73,6 +76,8 @@ class Judge(Protocol):
     """The number of requests that this judge sends at most in each repeat; 0 if it asks no model."""
     is_sample: bool = False
     """Whether it is humans who were asked about a sample."""
+    reads_all: bool = False
+    """Whether empty answers and failed calls are judged, too: a tool has a score for each."""
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         """The request that this judge sends before it can decide; None for none. `repeat` is from 0."""
@@ -179,17 +184,22 @@ class ModelJudge(Judge):
         return replace(file, transform=transform_for(file, self._model.limits))
 
 
-class HumanJudge(Judge):
-    """Humans whose verdicts a file or an annotation project holds."""
+class RecordedJudge(Judge):
+    """Verdicts of humans, from a file or an annotation project, or those of the tool of a file of answers."""
 
     max_attempts = 0
 
     def __init__(self, name: str, verdicts: Sequence[Verdict]) -> None:
         self.name = name
-        self.verdicts = verdicts
-        self.is_sample = any(verdict.inclusion is not None for verdict in verdicts)
+        self.verdicts: list[Verdict] = []
         self.matched = 0
+        self.reads_all = judge_kind(name) == "tool"
         self._by_case: dict[tuple[str, tuple[str, ...]], list[Verdict]] = defaultdict(list)
+        self.add(verdicts)
+
+    def add(self, verdicts: Sequence[Verdict]) -> None:
+        self.verdicts += verdicts
+        self.is_sample = any(verdict.inclusion is not None for verdict in self.verdicts)
         for verdict in verdicts:
             self._by_case[verdict.question, verdict.targets].append(verdict)
 
@@ -206,15 +216,47 @@ class HumanJudge(Judge):
         return [replace(verdict, targets=case.targets, variant=case.variant) for verdict in fitting]
 
 
+def _tool_scores(group: Group) -> list[Term]:
+    return of_answers([(one.scores["score"], one.labels) for one in group if "score" in one.scores])
+
+
+TOOL_SCORE = Metric(
+    name="score",
+    terms=_tool_scores,
+    meaning="the mean of the scores that the tool of the file gave; 100 is the full score",
+    better="higher",
+    source="the file of answers",
+    judged=None,
+    absent="no score of a tool counts",
+)
+
+
+def metrics_of(benchmark: Benchmark, options: Mapping[str, Any], judges: Iterable[str]) -> list[Metric]:
+    """The metrics of a benchmark, and the scores of a tool that is among the judges."""
+    own = list(benchmark.metrics(options))
+    return [*own, TOOL_SCORE] if any(judge_kind(name) == "tool" for name in judges) else own
+
+
 def judge_kind(judge: str) -> JudgeKind:
     if judge == "rules":
         return "rules"
+    if judge in TOOLS:
+        return "tool"
     return "human" if judge.startswith(HUMAN_PREFIX) else "model"
 
 
-def check_judge_kinds(benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any]) -> None:
+def check_judge_kinds(
+    benchmark: Benchmark, judges: Sequence[str], options: Mapping[str, Any], *, asks_model: bool = False
+) -> None:
     """Raise UserError for a judge of a kind that the benchmark does not take, or not with these options."""
     for judge in judges:
+        if judge_kind(judge) == "tool":
+            if asks_model:
+                raise UserError(
+                    f"the judge '{judge}' is the scores in a file of {judge}, and a model is asked here",
+                    expected=f"sightline score {benchmark.name} FILE --judge {judge}",
+                )
+            continue
         if judge_kind(judge) not in benchmark.judged_by:
             raise UserError(
                 f"{benchmark.name} does not accept the judge '{judge}': rules read its answers",
@@ -238,7 +280,7 @@ def with_deciding_rules(
 def can_decide(benchmark: Benchmark, judge: str, question: str, options: Mapping[str, Any]) -> bool:
     """Whether a judge takes every case of a question."""
     kind = judge_kind(judge)
-    if kind == "human":
+    if kind in ("human", "tool"):
         return True
     scorers = benchmark.scorers(options)
     if kind == "rules":
@@ -282,8 +324,8 @@ def human_verdicts(word: str, store: str) -> list[Verdict]:
     return found
 
 
-def human_judge(name: str, store: str) -> HumanJudge:
-    return HumanJudge(name, human_verdicts(name.removeprefix(HUMAN_PREFIX), store))
+def human_judge(name: str, store: str) -> RecordedJudge:
+    return RecordedJudge(name, human_verdicts(name.removeprefix(HUMAN_PREFIX), store))
 
 
 def _of_project(word: str, url: str) -> list[Verdict] | None:
@@ -362,7 +404,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                 judged = self._judge_cases(partner, self._single_cases(partner), by_key)
                 partners[name] = judged.group.outcomes
             complete = replace(group, partners=partners)
-            yield self._judge_cases(complete, list(answered_cases(self.benchmark, complete)), by_key)
+            yield self._judge_cases(complete, list(self._cases(complete)), by_key)
 
     def labelled_clusters(
         self, groups: Iterable[Group], metrics: Sequence[Metric]
@@ -399,9 +441,12 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
         return replies.look_up(keys) if keys else {}
 
     def _all_cases(self, group: Group) -> Iterator[Case]:
-        yield from answered_cases(self.benchmark, group)
+        yield from self._cases(group)
         for _, partner in self._partner_groups(group):
             yield from self._single_cases(partner)
+
+    def _cases(self, group: Group) -> Iterator[Case]:
+        return answered_cases(self.benchmark, group, reads_all=any(judge.reads_all for judge in self.judges))
 
     def _partner_groups(self, group: Group) -> Iterator[tuple[str, Group]]:
         for name, outcomes in group.partners.items():
@@ -409,7 +454,7 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
                 yield name, replace(group, outcomes=outcomes, partners={})
 
     def _single_cases(self, group: Group) -> list[Case]:
-        return [case for case in answered_cases(self.benchmark, group) if len(case.targets) == 1]
+        return [case for case in self._cases(group) if len(case.targets) == 1]
 
     def _judge_cases(
         self, group: Group, cases: Sequence[Case], replies: Mapping[str, Answer | Failure]
@@ -437,14 +482,18 @@ class JudgePanel(Struct, frozen=True, kw_only=True):
         return JudgedGroup(replace(group, outcomes=tuple(outcomes), judgements=tuple(judgements)), verdicts)
 
 
-def answered_cases(benchmark: Benchmark, group: Group) -> Iterator[Case]:
+def answered_cases(benchmark: Benchmark, group: Group, *, reads_all: bool = False) -> Iterator[Case]:
     """The cases whose answers all exist.
 
-    An empty answer is wrong without a judge, but it can be compared with another answer.
+    An empty answer is wrong without a judge, but it can be compared with another answer. With `reads_all`, a
+    judge decides every single answer that was sent, empty and failed ones too.
     """
     outcomes = [*group, *(outcome for partners in group.partners.values() for outcome in partners)]
     answered = {outcome.key for outcome in outcomes if outcome.answered}
-    with_text = {outcome.key for outcome in outcomes if outcome.status == "ok"}
+    if reads_all:
+        with_text = {outcome.key for outcome in outcomes if outcome.status != "not_sent"}
+    else:
+        with_text = {outcome.key for outcome in outcomes if outcome.status == "ok"}
     for case in benchmark.cases(group):
         if set(case.targets) <= (with_text if len(case.targets) == 1 else answered):
             yield case
@@ -616,14 +665,14 @@ def _consistency(codes: VerdictCodes, humans: Sequence[Rater]) -> MetricValue:
 
 
 def recorded_panel(
-    benchmark: Benchmark, run: StoredRun, store: Store, humans: Sequence[HumanJudge] = ()
+    benchmark: Benchmark, run: StoredRun, store: Store, humans: Sequence[RecordedJudge] = ()
 ) -> JudgePanel:
     """The judges of an earlier run. None is called: their replies and verdicts are in the store."""
     description, options = run.description, run.description.benchmark_options
     earlier = {
-        name: HumanJudge(name, [one for one in store.runs.verdicts(run.number) if one.scorer == name])
+        name: RecordedJudge(name, [one for one in store.runs.verdicts(run.number) if one.scorer == name])
         for name in description.judges
-        if judge_kind(name) == "human"
+        if judge_kind(name) in ("human", "tool")
     }
     judges = make_judges(
         description.judges,
@@ -642,14 +691,15 @@ def make_judges(
     benchmark: Benchmark,
     options: Mapping[str, Any],
     models: Mapping[str, JudgeModel],
-    humans: Mapping[str, HumanJudge],
+    recorded: Mapping[str, RecordedJudge],
     repeats: int,
     reasoning_tags: Sequence[str],
 ) -> list[Judge]:
-    """The judges of these names; `models` and `humans` hold what those of these kinds need, by name."""
+    """The judges of these names; `models` and `recorded` hold what those of these kinds need, by name."""
     kinds: dict[JudgeKind, Callable[[str], Judge]] = {
         "rules": lambda _: RulesJudge(benchmark, options),
-        "human": lambda name: humans[name],
+        "human": lambda name: recorded[name],
+        "tool": lambda name: recorded[name],
         "model": lambda name: ModelJudge(name, models[name], benchmark, options, repeats, reasoning_tags),
     }
     return [kinds[judge_kind(name)](name) for name in names]

@@ -367,6 +367,10 @@ class Samples:
         self.total = 0
         """The number of samples that the last complete pass read, selected or not."""
 
+    def unselected(self) -> Iterable[Sample]:
+        """Read all samples again, selected or not."""
+        return self._read()
+
     def read_all(self, visit: Callable[[Sample], None] = lambda sample: None) -> Sequence[int]:
         """Read all samples once, and check that no two have the same id: they would merge into one group."""
         benchmark, selection = self._benchmark, self._selection

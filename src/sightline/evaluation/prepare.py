@@ -23,8 +23,8 @@ from sightline.engine.limits import CONCURRENCY, token_limit
 from sightline.errors import UserError
 from sightline.evaluation.folder import ResultsFolder, refuse_other_run
 from sightline.evaluation.judges import (
-    HumanJudge,
     JudgePanel,
+    RecordedJudge,
     check_judge_kinds,
     human_judge,
     judge_kind,
@@ -129,10 +129,10 @@ class PreparedModels(Struct, frozen=True, kw_only=True):
 
 
 class PreparedJudges(Struct, frozen=True, kw_only=True):
-    """The judges that need more than the benchmark: models to call, and verdicts of humans, by judge name."""
+    """The judges that need more than the benchmark: models to call, and recorded verdicts, by judge name."""
 
     models: Mapping[str, Sequence[Model]] = field(default_factory=dict)
-    humans: Mapping[str, HumanJudge] = field(default_factory=dict)
+    recorded: Mapping[str, RecordedJudge] = field(default_factory=dict)
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -149,11 +149,17 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 
 def prepare_evaluation(
-    spec: Spec, *, calls_model: bool = True, keyless: bool = False, own_answers: bool = False
+    spec: Spec,
+    *,
+    calls_model: bool = True,
+    keyless: bool = False,
+    answers: Sequence[Prediction] | None = None,
+    own_answers: bool = False,
 ) -> Prepared:
     """Check everything that can be checked before the first call. Nothing is written.
 
-    `own_answers`: whether the answers are those that the data itself holds.
+    `answers` hold the samples, too, where there are no data. `own_answers`: whether the answers are those
+    that the data itself holds.
     """
     fail_if = parse_conditions(spec.fail_if)
     benchmark = find_benchmark(spec.task.partition(":")[0])
@@ -163,14 +169,14 @@ def prepare_evaluation(
         fail_if, [*(one.name for one in benchmark.metrics(options.benchmark)), *AGREEMENT_METRICS]
     )
     split = split_of(benchmark, spec)
-    check_judge_kinds(benchmark, spec.judge, options.benchmark)
+    check_judge_kinds(benchmark, spec.judge, options.benchmark, asks_model=calls_model)
     spec = replace_options(spec, judge=with_deciding_rules(benchmark, spec.judge, options.benchmark))
     measures = prepare_measures(benchmark, options.benchmark)
     config = load_config(spec.config)
     models = _models(spec, benchmark, config, keyless) if calls_model else PreparedModels()
     judges = _judges(spec, config, keyless)
     check_distinct_judges(spec, judges)
-    task = _task(spec, benchmark, setting.name, split, options)
+    task = _task(spec, benchmark, setting.name, split, options, answers)
     prepared = Prepared(
         spec=spec,
         config=config,
@@ -216,17 +222,29 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
             for judge, kind in kinds.items()
             if kind == "model"
         },
-        humans={judge: human_judge(judge, spec.store) for judge, kind in kinds.items() if kind == "human"},
+        recorded={
+            judge: human_judge(judge, spec.store) if kind == "human" else RecordedJudge(judge, [])
+            for judge, kind in kinds.items()
+            if kind in ("human", "tool")
+        },
     )
 
 
 def _task(
-    spec: Spec, benchmark: Benchmark, setting: str, split: str, options: EffectiveOptions
+    spec: Spec,
+    benchmark: Benchmark,
+    setting: str,
+    split: str,
+    options: EffectiveOptions,
+    answers: Sequence[Prediction] | None,
 ) -> PreparedTask:
     folder = spec_data_folder(spec)
+    read = partial(benchmark.samples, folder, split, options.benchmark)
+    if answers is not None and folder is None:
+        read = partial(benchmark.samples_in_answers, answers, split, options.benchmark)
     samples = Samples(
         benchmark,
-        partial(benchmark.samples, folder, split, options.benchmark),
+        read,
         SampleSelection(spec.limit, spec.shuffle, spec.seed, tuple(spec.ids)),
     )
     return PreparedTask(
@@ -352,8 +370,8 @@ def check_distinct_judges(spec: Spec, judges: PreparedJudges) -> None:
     for name in spec.judge:
         if name in judges.models:
             identity = judges.models[name][0].identity
-        elif name in judges.humans:
-            identity = _digest(judges.humans[name].verdicts)
+        elif judge_kind(name) == "human":
+            identity = _digest(judges.recorded[name].verdicts)
         else:
             identity = name
         if identity in names:
@@ -802,7 +820,7 @@ def prepared_panel(prepared: Prepared) -> JudgePanel:
     benchmark, options = prepared.task.benchmark, prepared.task.options.benchmark
     models = {name: judge_model(prepared, name) for name in judges.models}
     tags = reasoning_names(spec)
-    made = make_judges(spec.judge, benchmark, options, models, judges.humans, spec.judge_repeats, tags)
+    made = make_judges(spec.judge, benchmark, options, models, judges.recorded, spec.judge_repeats, tags)
     return make_panel(benchmark, options, made, spec.decide)
 
 

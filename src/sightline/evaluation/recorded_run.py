@@ -81,8 +81,8 @@ def run_body(
     }
 
 
-def store_human_verdicts(prepared: Prepared, store: Store, run: int) -> None:
-    for name, judge in prepared.judges.humans.items():
+def store_recorded_verdicts(prepared: Prepared, store: Store, run: int) -> None:
+    for name, judge in prepared.judges.recorded.items():
         store.runs.add_verdicts(run, [replace(verdict, scorer=name) for verdict in judge.verdicts])
 
 

@@ -16,13 +16,15 @@ from sightline.engine.limits import Counts, token_limit
 from sightline.errors import hide_secrets
 from sightline.evaluation.folder import ResultsFolder, group_metrics
 from sightline.evaluation.judges import (
-    HumanJudge,
     Judge,
     JudgedGroup,
     JudgePanel,
+    RecordedJudge,
     agreements,
     can_decide,
+    judge_kind,
     judged_partners,
+    metrics_of,
     recorded_panel,
 )
 from sightline.evaluation.measures import (
@@ -121,7 +123,7 @@ def recompute(
     run: int | None = None,
     against: Sequence[str] = (),
     *,
-    humans: Sequence[HumanJudge] = (),
+    humans: Sequence[RecordedJudge] = (),
     on_group: Callable[[JudgedGroup], None] | None = None,
 ) -> Result:
     """Judge and count a stored run again. Nothing is sent.
@@ -269,7 +271,7 @@ class _GroupTotals:
         self._images = SetDigest()
         self._last_sample = ""
         self._repeated = {judge.name for judge in judges if judge.repeats > 1}
-        agree = len(judges) > 1 or self._repeated or any(isinstance(judge, HumanJudge) for judge in judges)
+        agree = len(judges) > 1 or self._repeated or any(isinstance(judge, RecordedJudge) for judge in judges)
         self.coder = VerdictCoder() if agree else None
 
     def add(self, judged: JudgedGroup) -> None:
@@ -304,7 +306,7 @@ def aggregate(
     Groups are not kept in memory. Measures need a pass of their own before.
     """
     measures.prepare(collected)
-    metrics = panel.benchmark.metrics(description.benchmark_options)
+    metrics = metrics_of(panel.benchmark, description.benchmark_options, description.judges)
     if measures.similarity is not None:
         from sightline.metrics.consistency import UNKNOWN_WORDS  # few evaluations measure similarity
 
@@ -405,7 +407,9 @@ def _metrics_by_judge(
         if metric.judged is not None and metric.judged != SIMILAR
     ]
     partners = judged_partners(metrics)
-    humans = [judge for judge in judges if isinstance(judge, HumanJudge)]
+    humans = [
+        judge for judge in judges if isinstance(judge, RecordedJudge) and judge_kind(judge.name) == "human"
+    ]
     values: list[MetricValue] = []
     corrected: list[CorrectedValue] = []
 
@@ -419,7 +423,7 @@ def _metrics_by_judge(
             panel, judges=[judge, *others], decide="first", judged_partners=partners, only_labelled=True
         )
         own = [metric for metric in metrics if decides(judge, metric.judged)]
-        if isinstance(judge, HumanJudge):
+        if isinstance(judge, RecordedJudge):
             own = _where_labelled(own, alone, groups())
         judged = (one.group for one in alone.judge(groups(), replies) if one.group.sent)
         tallied = [value for value in tally(judged, own) if value.subset == "all"]
@@ -498,7 +502,7 @@ def _unmatched_notes(judges: Sequence[Judge]) -> list[str]:
     return [
         f"{judge.name}: none of its {len(judge.verdicts)} verdicts fits these answers (targets, question)"
         for judge in judges
-        if isinstance(judge, HumanJudge) and not judge.matched
+        if isinstance(judge, RecordedJudge) and not judge.matched
     ]
 
 

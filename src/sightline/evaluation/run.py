@@ -22,7 +22,7 @@ from sightline.evaluation.prepare import (
     prepare_evaluation,
     with_notes,
 )
-from sightline.evaluation.recorded_run import recorded_run, run_body, store_human_verdicts
+from sightline.evaluation.recorded_run import recorded_run, run_body, store_recorded_verdicts
 from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.sending import (
     AnsweredSamples,
@@ -107,7 +107,7 @@ async def _evaluate(
             if prepared.spec.retry_truncated is not None:
                 await sender.ask_truncated_again(plan, counts)
                 unjudged = collected
-            await run_in_thread(store_human_verdicts, prepared, store, run)
+            await run_in_thread(store_recorded_verdicts, prepared, store, run)
             async with replicas_kept():
                 judge_counts = await sender.ask_judges(collected, unjudged)
         except CancelledError:

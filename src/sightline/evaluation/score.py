@@ -18,6 +18,7 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import cluster_of, inspect_sample
 from sightline.engine.limits import Account, Counts
 from sightline.errors import UserError, unknown_name
+from sightline.evaluation.judges import judge_kind
 from sightline.evaluation.options import (
     EvaluationDescription,
     effective,
@@ -46,7 +47,7 @@ from sightline.evaluation.prepare import (
     recorded_notes,
     with_notes,
 )
-from sightline.evaluation.recorded_run import recorded_run, run_body, store_human_verdicts
+from sightline.evaluation.recorded_run import recorded_run, run_body, store_recorded_verdicts
 from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
@@ -94,7 +95,7 @@ async def score_file(
         async with recorded_run(prepared, description, store, scoring.file) as recorded:
             run = recorded.number
             await run_in_thread(_store_probes, store, run, scoring)
-            await run_in_thread(store_human_verdicts, prepared, store, run)
+            await run_in_thread(store_recorded_verdicts, prepared, store, run)
             notes, counts = await _ask_judges(scoring, store, run, show_progress=show_progress)
             description = with_notes(description, notes)
             evaluation = await judge_and_write(
@@ -154,13 +155,15 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
     else:
         predictions = of_model(read_answers(spec, benchmark, variant, Path(file)), spec.model, Path(file))
         # By the names of its own layouts, a benchmark cannot read questions from a file with other columns.
-        derived = (
-            {} if spec.columns else benchmark.options_from_answers(file, predictions, spec_data_folder(spec))
-        )
+        by_name = not spec.columns or benchmark.answer_files.any_task
+        folder = spec_data_folder(spec)
+        derived = benchmark.options_from_answers(file, predictions, folder) if by_name else {}
     spec = dataclasses.replace(
         spec, model=spec.model or f"{FILE_MODEL}{Path(file).name}", set={**derived, **spec.set}
     )
-    prepared = prepare_evaluation(spec, calls_model=False, own_answers=not has_file)
+    prepared = prepare_evaluation(
+        spec, calls_model=False, answers=predictions if derived else None, own_answers=not has_file
+    )
     task, needed = prepared.task, prepared.task.partners
     for name in partners:
         if name not in needed:
@@ -174,6 +177,10 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
         read = read_answers(spec, benchmark, needed[name].get("variant", name), Path(other))
         chosen = of_model(read, spec.model, Path(other))
         settings[name] = _matched(prepared, name, other, needed[name], chosen)
+    matched = list(settings[task.setting].predictions.values())
+    for name, judge in prepared.judges.recorded.items():
+        if judge_kind(name) == "tool":
+            judge.add(tool_verdicts(name, matched, task.benchmark.name, task.setting, Path(file)))
     answers = FileAnswers()
     stored = [_answered(probe, answers) for probe in _stored_probes(prepared, settings, answers)]
     notes = recorded_notes(_recorded(settings[task.setting]), task.name, spec.repeated)
@@ -208,7 +215,7 @@ def _matched(
     probes = {sample.id: list(task.benchmark.probes(sample, options)) for sample in task.samples}
     left_out: set[str] = set()
     if spec.limit is not None or spec.ids:
-        left_out = {sample.id for sample in task.benchmark.samples(task.folder, task.split, options)}
+        left_out = {sample.id for sample in task.samples.unselected()}
         left_out -= probes.keys()
     answered = {prediction.sample for prediction in predictions}
     expected = [
@@ -241,10 +248,38 @@ def read_answers(spec: Spec, benchmark: Benchmark, variant: str, file: Path) -> 
         benchmark.answer_files,
         setting=variant,
         allow_missing=spec.allow_missing,
-        allow_unnamed=spec_data_folder(spec) is not None or FILE in benchmark.settings,
+        questions="data" if _has_data(spec, benchmark) else "file",
         repeated=spec.repeated,
         columns=spec.columns,
     )
+
+
+def tool_verdicts(
+    tool: str, predictions: Sequence[Prediction], benchmark: str, setting: str, file: Path
+) -> list[Verdict]:
+    """The scores that the tool of a file gave its answers."""
+    found = [
+        replace(verdict, targets=(prediction_key(benchmark, setting, one),), variant=one.variant)
+        for one in predictions
+        for verdict in one.verdicts
+        if verdict.kind == "tool"
+    ]
+    others = {verdict.judge for verdict in found} - {tool}
+    if others or not found:
+        raise UserError(
+            f"is a file of {others.pop()}" if others else "holds no score of each answer",
+            file=file,
+            expected=f"--judge {found[0].judge}"
+            if found
+            else "one score from 0 to 1 in each record, or --columns score=FIELD where there are several",
+        )
+    return found
+
+
+def _has_data(spec: Spec, benchmark: Benchmark) -> bool:
+    """Whether the questions are in data, and not only in the file of answers."""
+    file = {**setting_of(benchmark, spec.task).options, **spec.set}.get("file")
+    return spec_data_folder(spec) is not None or file is not None
 
 
 def _stored_probes(
@@ -338,7 +373,7 @@ def import_answers(spec: Spec, predictions: Sequence[Prediction], file: Path) ->
         by_model.setdefault(prediction.model, []).append(prediction)
     if spec_data_folder(spec) is None:
         matches = [
-            _Match(as_answered(answer, ()), None, answer.image or answer.sample)
+            _Match(as_answered(answer, ()), None, answer.cluster or answer.image or answer.sample)
             for answers in by_model.values()
             for answer in answers
         ]
@@ -404,6 +439,7 @@ def _asked(match: _Match) -> Probe:
         sent_messages(answer),
         answer.question,
         options=answer.options,
+        references=answer.references,
         labels=answer.labels,
         context=answer.context,
     )

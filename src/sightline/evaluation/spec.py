@@ -56,7 +56,12 @@ class TaskOptions:
     ] = field(default_factory=dict)
     seed: Annotated[int, Argument("seed of samples and shuffles", "data", "N", recorded=True)] = 0
     judge: Annotated[
-        Names, Argument("rules, a model, human:FILE, human:PROJECT; may repeat", "judging", "SPEC")
+        Names,
+        Argument(
+            "rules, a model, human:FILE, human:PROJECT, or for the scores in a file its tool; may repeat",
+            "judging",
+            "SPEC",
+        ),
     ] = ("rules",)
     store: Annotated[StrPath, Argument("the store: a file, or a database URL", "results", "URL")] = (
         "sightline.db"
@@ -317,7 +322,7 @@ class ScoreOptions(EvaluationOptions):
         Pairs,
         Argument(
             "columns or JSON fields of FILE, as id=question_id,response=answer (also variant, draw, "
-            "question, options, error); may repeat",
+            "question, options, error; group, cluster, references, label, score); may repeat",
             "data",
             "NAME=COLUMN[,...]",
         ),

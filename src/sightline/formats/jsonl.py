@@ -16,9 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.errors import UserError
+from sightline.formats.columns import completed
 from sightline.formats.files import AtomicFile, file_digest, read_lines, write_atomically
 from sightline.formats.prediction import (
     NO_ANSWER,
+    RESPONSES,
     WHOLE_NUMBER,
     Layout,
     Prediction,
@@ -45,8 +47,6 @@ _OUTSIDE = re.compile(r"\A(?:[/\\]|data:|[A-Za-z]:)|://|(?:\A|[/\\])\.\.(?:[/\\]
 
 IDS = ("sample", "id", "group")
 """The fields that may name the sample of an answer."""
-
-RESPONSES = ("response", "output", "prediction", "text")
 
 
 class PlainLine(Struct, frozen=True, omit_defaults=True):
@@ -156,7 +156,8 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
     response = response_of(record, source.at(where))
     options, empty_options = listed_options(record.get("options"), "options", location)
     images = _image_paths(record.get("images"))
-    return Prediction(
+    references = record.get("references")
+    found = Prediction(
         sample=sample,
         variant=variant_of(record.get("variant"), source, location),
         response=response.response,
@@ -164,6 +165,12 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
         question=optional_text(record.get("question"), "question", location),
         options=options,
         empty_options=empty_options,
+        references=tuple(
+            cell_text(one)
+            for one in (references if isinstance(references, list) else ())
+            if isinstance(one, str | int | float) and not isinstance(one, bool)
+        ),
+        cluster=optional_text(record.get("cluster"), "cluster", location),
         labels=labels_of(record.get("labels"), "labels", location),
         image=optional_text(record.get("local_path"), "local_path", location),
         images=images,
@@ -178,6 +185,7 @@ def _prediction(record: dict[str, Any], where: str, source: PredictionFile) -> P
         usage=read_usage(record.get("usage")),
         reasoning=response.reasoning or _text_or_nothing(record.get("reasoning")),
     )
+    return completed(found, record, location, "file")
 
 
 def _image_paths(value: object) -> tuple[str, ...]:

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from operator import eq
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pybase64
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from sightline.errors import UserError, did_you_mean, some_of, unknown_name
+from sightline.errors import UserError, did_you_mean, some_of
 from sightline.formats import jsonl
+from sightline.formats.columns import completed, labels_in, named, right_answers
 from sightline.formats.files import read_bytes
 from sightline.formats.prediction import (
     LISTED,
@@ -49,7 +50,7 @@ from sightline.types import LETTERS, Repeated, Usage
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
-    from inspect_ai.model import ModelOutput, ModelUsage
+    from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage
 
 
 # -- Logs of inspect_ai: `.eval` files and its JSON format, read by inspect_ai itself (the extra
@@ -65,7 +66,7 @@ def is_inspect_log(path: Path, content: bytes) -> bool:
     return path.suffix == ".eval" or _JSON_LOG.match(content) is not None
 
 
-def read_inspect_log(source: PredictionFile) -> list[Prediction]:
+def read_inspect_log(source: PredictionFile, columns: Mapping[str, str]) -> list[Prediction]:
     log = _log(source.path)
     if not log.samples:
         ended = f", and its run ended with: {log.error.message}" if log.error else ""
@@ -74,7 +75,23 @@ def read_inspect_log(source: PredictionFile) -> list[Prediction]:
             file=source.path,
             expected="a log of a run that asked samples, with --log-samples",
         )
-    return [_prediction_of_sample(sample, log.eval.model, source) for sample in log.samples]
+    rows = named([_row_of_sample(sample) for sample in log.samples], columns, source.path)
+    return [
+        _prediction_of_sample(sample, record, log.eval.model, source.at(where), source)
+        for sample, (where, record) in zip(log.samples, rows, strict=True)
+    ]
+
+
+def _row_of_sample(sample: EvalSample) -> tuple[str, dict[str, Any]]:
+    """What --columns may name in a sample: its metadata, and its scores as inspect_ai counts them."""
+    from inspect_ai.scorer import value_to_float
+
+    as_number = value_to_float()
+    scores = {
+        name: as_number(score.value) if isinstance(score.value, str | bool) else score.value
+        for name, score in (sample.scores or {}).items()
+    }
+    return f"{sample.id}, epoch {sample.epoch}", {"metadata": sample.metadata or {}, "scores": scores}
 
 
 def _log(path: Path) -> EvalLog:
@@ -93,42 +110,59 @@ def _log(path: Path) -> EvalLog:
         raise UserError(f"inspect_ai cannot read this log: {error}", file=path) from None
 
 
-def _prediction_of_sample(sample: EvalSample, model: str, source: PredictionFile) -> Prediction:
-    where = f"{sample.id}, epoch {sample.epoch}"
-    location = source.at(where)
+def _prediction_of_sample(
+    sample: EvalSample,
+    record: Mapping[str, Any],
+    model: str,
+    location: RecordLocation,
+    source: PredictionFile,
+) -> Prediction:
     metadata = sample.metadata or {}
     probe = metadata.get("probe")
-    named = probe if isinstance(probe, dict) else {"sample": sample.id, **metadata}
+    given = probe if isinstance(probe, dict) else {"sample": sample.id, **metadata}
     known = source.conventions.sample_id
-    found = known([named["sample"], *metadata.values()]) if known and named is not probe else None
+    found = known([given["sample"], *metadata.values()]) if known and given is not probe else None
     output = sample.output
     choices = tuple(sample.choices or ())
+    asked = [{"content": sample.input}] if isinstance(sample.input, str) else _plain(sample.input)
     read = Prediction(
-        sample=found or identifier(named["sample"], "id", location),
-        variant=variant_of(named.get("variant"), source, location),
+        sample=found or identifier(record.get("id", given["sample"]), "id", location),
+        variant=variant_of(record.get("variant", given.get("variant")), source, location),
         draw=sample.epoch - 1,
         **_response(sample)._asdict(),
         # `shuffle_choices` of a data set changes choices and target; our own tasks name theirs in the probe.
         options=choices,
-        references=_target_letters(sample.target, len(choices)),
+        references=_target_letters(sample.target, len(choices))
+        if choices
+        else _texts_of(sample.target, source),
+        labels=labels_in(metadata),
+        image=_image_in(asked) if source.is_whole else "",
+        # Without the choices, which a solver adds: it is not all of what was sent.
+        prompt=_prompt_of(asked) if source.is_whole else "",
         finish_reason="" if output.empty else finish_reason(output.stop_reason),
         version=output.model,
         usage=inspect_usage(output.usage),
         model=model,
     )
-    if named is not probe:
-        return read
-    # Our own logs hold the line of answers.jsonl, or its part about the question.
-    otherwise = {
-        "finish_reason": read.finish_reason,
-        "version": read.version,
-        "usage": to_builtins(read.usage),
-    }
-    (line,) = jsonl.read([(where, {**otherwise, **probe, "response": ""})], source)
-    of_inspect = ("draw", "response", "error", "reasoning", "references")
-    return replace(
-        line, **{name: getattr(read, name) for name in of_inspect}, options=choices or line.options
-    )
+    if given is probe:
+        # Our own logs hold the line of answers.jsonl, or its part about the question.
+        otherwise = {
+            "finish_reason": read.finish_reason,
+            "version": read.version,
+            "usage": to_builtins(read.usage),
+        }
+        (line,) = jsonl.read([(location.record, {**otherwise, **probe, "response": ""})], source)
+        of_inspect = ("draw", "response", "error", "reasoning", "references")
+        read = replace(
+            line, **{name: getattr(read, name) for name in of_inspect}, options=choices or line.options
+        )
+    scores: Mapping[str, Any] = record["scores"]
+    extracted = next((one.answer for one in (sample.scores or {}).values()), None)
+    return completed(read, record, location, "inspect_ai", scores.values(), extracted)
+
+
+def _plain(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    return [message.model_dump() for message in messages]
 
 
 def _target_letters(target: str | list[str], choices: int) -> tuple[str, ...]:
@@ -182,11 +216,21 @@ def read_lm_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
     predictions: list[Prediction] = []
     filters: dict[tuple[str, str], object] = {}
     for where, record in rows:
-        found = _record(record, "resps", _first_prompt(record["arguments"]), where, source, reply)
+        prompt = _first_prompt(record["arguments"])
+        names = record.get("metrics") or record.keys() - _LM_EVAL
+        scores = [record.get(name) for name in names]
+        found = _record(record, "resps", prompt, where, source, reply, ("lm-eval", scores))
         key = found[0].sample, found[0].variant
         if filters.setdefault(key, record.get("filter")) == record.get("filter"):
             predictions.extend(found)
     return predictions
+
+
+_LM_EVAL = {
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "input"),
+    *("input_media", "token_counts", "doc_hash", "prompt_hash", "target_hash", "id", "response"),
+}
+"""The fields of a record of lm-eval or lmms-eval that are no metric of its task."""
 
 
 def _first_prompt(arguments: object) -> object:
@@ -211,8 +255,11 @@ def read_lmms_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
     counted = any(any(_token_counts(record)) for _, record in rows)
     predictions: list[Prediction] = []
     for where, record in rows:
-        named = "filtered_resps" if "filtered_resps" in record else "resps"
-        found = _record(record, named, record.get("input"), where, source, plain_reply)
+        holder = "filtered_resps" if "filtered_resps" in record else "resps"
+        scores = [record[name] for name in record.keys() - _LM_EVAL]
+        found = _record(
+            record, holder, record.get("input"), where, source, plain_reply, ("lmms-eval", scores)
+        )
         counts = _token_counts(record)
         if len(counts) == len(found):
             found = [_as_counted(one, tokens, counted) for one, tokens in zip(found, counts, strict=True)]
@@ -238,19 +285,24 @@ def _record(
     where: str,
     source: PredictionFile,
     read: Callable[[Any, str, RecordLocation], Response],
+    scored: tuple[str, Sequence[object]],
 ) -> list[Prediction]:
     # --columns names fields of the record itself, which come first.
     objects = [entry for entry in (record, record.get("doc"), *record.values()) if isinstance(entry, dict)]
     named = "response" if "response" in record else named
-    sample = _lmms_eval_sample(record, objects, source.at(where), source.conventions)
+    sample = _lmms_eval_sample(record, objects, source.at(where), source)
     location = source.at(sample)
     question_in = source.conventions.question_in
     question, shown = question_in(prompt) if question_in and isinstance(prompt, str) else ("", ())
     options, empty_options, labels = _options_of_document(record, location)
+    if source.is_whole and not options and isinstance(prompt, str):
+        shown = _options_in_prompt(prompt)
     if shown and "options" not in record:
         options, empty_options, labels = shown, (), ()
+    references = _target_of(record.get("target"), options, labels)
     variant = next((entry["variant"] for entry in objects if "variant" in entry), None)
-    return [
+    responses = _responses(record, named, location)
+    found = [
         Prediction(
             sample=sample,
             variant=variant_of(variant, source, location),
@@ -259,11 +311,24 @@ def _record(
             question=question,
             options=options,
             empty_options=empty_options,
-            references=_target_of(record.get("target"), options, labels),
-            image=next((e["local_path"] for e in objects if isinstance(e.get("local_path"), str)), ""),
+            references=references if options else _texts_of(record.get("target"), source),
+            labels={name: text for entry in objects[::-1] for name, text in labels_in(entry).items()},
+            image=_named_image(record, objects),
+            prompt=prompt if isinstance(prompt, str) else "",
         )
-        for draw, response in enumerate(_responses(record, named, location))
+        for draw, response in enumerate(responses)
     ]
+    tool, scores = scored
+    # A filter took one of several repeats, mostly the first: the score is that of no other.
+    scores = scores if len(found) == 1 else ()
+    return [completed(one, record, location, tool, scores) for one in found]
+
+
+def _named_image(record: Mapping[str, Any], objects: Sequence[Mapping[str, Any]]) -> str:
+    """The path of the first image; lmms-eval logs those that stand in the document as `input_media`."""
+    media = record.get("input_media")
+    found = [*(entry.get("local_path") for entry in objects), *(media if isinstance(media, list) else [])]
+    return next((path for path in found if isinstance(path, str)), "")
 
 
 def _options_of_document(
@@ -297,6 +362,11 @@ def _labelled(value: object) -> tuple[object, tuple[str, ...]]:
     return [text for _, text in pairs], tuple(label for label, _ in pairs)
 
 
+def _texts_of(target: object, source: PredictionFile) -> tuple[str, ...]:
+    """The texts of a target; none where there are data: a task may put a placeholder for hidden answers."""
+    return right_answers(target) if source.is_whole else ()
+
+
 _TARGET = re.compile(r"\s*\(?([A-Z]|[0-9]{1,3})[).]?\s*")
 
 
@@ -323,10 +393,13 @@ def _lmms_eval_sample(
     record: dict[str, Any],
     objects: list[dict[str, Any]],
     location: RecordLocation,
-    conventions: AnswerFiles,
+    source: PredictionFile,
 ) -> str:
+    conventions = source.conventions
     ids = [entry["id"] for entry in objects if "id" in entry]
     if conventions.sample_id is None:
+        if source.is_whole and not ids:
+            return str(record["doc_id"])
         if not ids:
             expected = f"an id in 'doc' or in a metric; or {NAMED_COLUMNS.format('id=doc.FIELD')}"
             raise location.error("does not say which sample it answers", field="doc.id", expected=expected)
@@ -401,26 +474,32 @@ def _prediction_of_review(
     output = _object(record.get("model_output"))
     messages = [message for message in record["messages"] if isinstance(message, dict)]
     asked = [message for message in messages if message.get("role") != "assistant"]
-    prompt = "\n".join(filter(None, (_text_of(message.get("content")) for message in asked)))
+    prompt = _prompt_of(asked)
     options, empty_options = listed_options(
-        record.get("options", _options_in_prompt(prompt)), "options", location
+        record.get("options", _options_in_prompt(prompt) or None), "options", location
     )
-    return Prediction(
+    target = record.get("target") or ()
+    letters = tuple(letter for one in target for letter in _target_of(one, options, ()))
+    score = _object(scored.get("score"))
+    values = _object(score.get("value"))
+    found = Prediction(
         sample=sample,
         variant=variant_of(record.get("variant", metadata.get("variant")), source, location),
         draw=scored.get("generation_index") or 0,
         **_response_of_review(record, messages, output, location)._asdict(),
         options=options,
         empty_options=empty_options,
-        references=tuple(
-            letter for one in record.get("target") or () for letter in _target_of(one, options, ())
-        ),
+        references=letters if options else _texts_of(target, source),
+        labels=labels_in(metadata),
         image=_image_in(asked),
         prompt=prompt,
         finish_reason=finish_reason(_object(_first_of(output.get("choices"))).get("stop_reason")),
         version=str(output.get("model") or ""),
         usage=jsonl.read_usage(output.get("usage")),
     )
+    main = score.get("main_score_name") or next(iter(values), "")
+    extracted = score.get("extracted_prediction")
+    return completed(found, record, location, "evalscope", [values.get(main)], extracted)
 
 
 def _response_of_review(
@@ -447,11 +526,12 @@ def _first_of(value: object) -> object:
     return value[0] if isinstance(value, list) and value else None
 
 
-def _text_of(content: object) -> str:
-    """The text of a message of evalscope; its parts stand in their order, images left out."""
-    parts = content if isinstance(content, list) else [content]
+def _prompt_of(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The text of messages; their parts stand in their order, images left out."""
+    contents = [message.get("content") for message in messages]
+    parts = [part for content in contents for part in (content if isinstance(content, list) else [content])]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
 
 
 def _image_in(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -464,17 +544,21 @@ def _image_in(messages: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(pybase64.b64decode(data)).hexdigest()
 
 
-_LISTED_OPTION = re.compile(r"^([A-Z])\) (.*)$", re.MULTILINE)
+_LISTED_OPTION = re.compile(r"^\(?([A-Z])[).:] +(.*)$", re.MULTILINE)
 
 
-def _options_in_prompt(prompt: str) -> list[str] | None:
-    """The options as evalscope's prompts list them (evalscope/utils/multi_choices.py): `A) bus`, each a line.
+def _options_in_prompt(prompt: str) -> tuple[str, ...]:
+    """The options that a prompt lists, each in a line: `A) bus`, `(A) bus`, `A. bus` or `A: bus`.
 
-    Its files hold them nowhere else.
+    The files of evalscope (evalscope/utils/multi_choices.py) and lmms-eval hold them nowhere else.
+    After examples with options, those of the last list count.
     """
     found = _LISTED_OPTION.findall(prompt)
-    letters = "".join(letter for letter, _ in found)
-    return [text for _, text in found] if len(found) > 1 and LETTERS.startswith(letters) else None
+    starts = [place for place, (letter, _) in enumerate(found) if letter == "A"]
+    listed = found[starts[-1] :] if starts else []
+    texts = tuple(text.strip() for _, text in listed)
+    in_order = LETTERS.startswith("".join(letter for letter, _ in listed))
+    return texts if in_order and 1 < len(texts) == len(set(texts)) else ()
 
 
 EVALSCOPE = Layout("evalscope's reviews (index, messages, sample_score)", is_evalscope, read_evalscope)
@@ -505,15 +589,19 @@ def _prediction_of_row(record: dict[str, Any], where: str, source: PredictionFil
     location = source.at(sample)
     letters = takewhile(record.__contains__, LETTERS)
     options, empty_options = options_in(((letter, record[letter]) for letter in letters), source.at(where))
-    return Prediction(
+    answer = record.get("answer")
+    found = Prediction(
         sample=sample,
         variant=variant_of(record.get("variant"), source, location),
         **plain_reply(record.get("prediction"), "prediction", location)._asdict(),
         question=optional_text(record.get("question"), "question", location),
         options=options,
         empty_options=empty_options,
+        references=_target_of(answer, options, ()) if options else _texts_of(answer, source),
+        labels=labels_in(record),
         image=_text(record, "local_path") or _text(record, "image_path"),
     )
+    return completed(found, record, location, "VLMEvalKit", [record.get(name) for name in ("hit", "score")])
 
 
 def _vlmevalkit_sample(record: dict[str, Any], location: RecordLocation, conventions: AnswerFiles) -> str:
@@ -549,7 +637,7 @@ def read_predictions(
     *,
     setting: str,
     allow_missing: bool = False,
-    allow_unnamed: bool = False,
+    questions: Literal["", "data", "file"] = "",
     repeated: Repeated = "error",
     columns: Mapping[str, str] | None = None,
 ) -> list[Prediction]:
@@ -561,18 +649,14 @@ def read_predictions(
 
     Args:
         setting: The variant of answers that name none, where a sample has one probe.
-        allow_unnamed: Whether an answer may name no variant ('') where a sample may have several probes.
+        questions: Where the questions are, as in `PredictionFile`.
         repeated: What happens if a probe has several answers, as in the file of a tool that appends to it.
         columns: The columns of the file, or the fields of its records, that hold an id, a response and so on.
     """
-    source = PredictionFile(path, conventions, setting, allow_missing, allow_unnamed)
+    source = PredictionFile(path, conventions, setting, allow_missing, questions)
     content = read_bytes(path)
     if is_inspect_log(path, content):
-        if columns:
-            raise UserError(
-                "is a log of inspect_ai, which has no columns", file=path, expected="no --columns"
-            )
-        predictions = read_inspect_log(source)
+        predictions = read_inspect_log(source, columns or {})
     else:
         predictions = _of_layout(content, source, columns or {})
     return _each_once(predictions, repeated, path)
@@ -580,76 +664,17 @@ def read_predictions(
 
 def _of_layout(content: bytes, source: PredictionFile, columns: Mapping[str, str]) -> list[Prediction]:
     if content.lstrip()[:1] in (b"{", b"["):
-        rows = _named(json_records(content, source.path, keys_once=True), columns, source.path)
+        rows = named(json_records(content, source.path, keys_once=True), columns, source.path)
         layout = _layout([record for _, record in rows], source)
         found = layout.read(rows, source)
         # A benchmark's released files hold texts: "null" is what a model wrote there.
         return [without_missing(one, has_cells=False) for one in found] if layout in LAYOUTS else found
     table = read_table(content, source.path)
-    header = _named([("line 1", dict.fromkeys(table.header))], columns, source.path)
+    header = named([("line 1", dict.fromkeys(table.header))], columns, source.path)
     layout = _layout([record for _, record in header], source)
-    predictions = layout.read(_named(table_rows(table, source.path), columns, source.path), source)
+    predictions = layout.read(named(table_rows(table, source.path), columns, source.path), source)
     doubted = (replace(one, doubt=_doubt(one.response, content)) for one in predictions)
     return [without_missing(one, has_cells=True) for one in doubted]
-
-
-# -- The columns of a file that the user names
-
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "sample", "group", "index"),
-    "response": (*jsonl.RESPONSES,),
-    "variant": ("variant",),
-    "draw": ("draw",),
-    "question": ("question",),
-    "options": ("options",),
-    "error": ("error",),
-}
-"""What --columns may name, and the fields that have this meaning in some layout."""
-
-
-def _named(rows: Records, columns: Mapping[str, str], path: Path) -> Records:
-    """The records with the named columns under every name that a layout reads."""
-    for role, column in columns.items():
-        if role not in ROLES:
-            raise unknown_name("name in --columns", role, ROLES)
-        if rows and not any(_has(record, column) for _, record in rows):
-            known = _fields(rows[0][1])
-            raise UserError(
-                f"has no column or field '{column}'{did_you_mean(column, known)}",
-                file=path,
-                found=", ".join(known),
-                expected=f"--columns {role}= with one of them",
-            )
-    return [(where, _renamed(record, columns)) for where, record in rows] if columns else rows
-
-
-def _holder(record: Mapping[str, Any], column: str) -> tuple[Any, str]:
-    """Where a column is: in the record, or as `doc.question_id` in an object of it."""
-    outer, _, inner = column.partition(".")
-    return (record, column) if column in record or not inner else (record.get(outer), inner)
-
-
-def _has(record: Mapping[str, Any], column: str) -> bool:
-    holder, name = _holder(record, column)
-    return isinstance(holder, dict) and name in holder
-
-
-def _fields(record: Mapping[str, Any]) -> list[str]:
-    """The names that --columns takes: fields, and those of the document that a log answers."""
-    doc = record.get("doc")
-    return [*record, *(f"doc.{name}" for name in doc)] if isinstance(doc, dict) else list(record)
-
-
-def _renamed(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    renamed = dict(record)
-    for role, column in columns.items():
-        names = [role, *(name for name in ROLES[role] if name in record)]
-        for name in names:
-            renamed.pop(name, None)
-        if _has(record, column):
-            holder, name = _holder(record, column)
-            renamed.update(dict.fromkeys(names, holder[name]))
-    return renamed
 
 
 # -- Responses that a table may have changed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,17 +20,18 @@ from sightline.types import ImageSize, Labels, Usage, Verdict
 class Prediction(Struct, frozen=True):
     """A model's answer to one probe, collected by any tool.
 
-    `question`, `context` and `options` are those that the model saw, in the order it saw them; `image` is
-    the path of the record's image, `images` are the paths of the images sent, `image_sizes` their sizes,
-    `prompt` is the text sent. `references` are the letters of the right options, in the order of `options`.
-    Each is empty if the file does not hold it, and so are `key`, `finish_reason`, `version`, `usage` and
-    `reasoning`, which our own answers.jsonl holds. An option that is '' was an empty cell between others;
-    `empty_options` are all empty cells of options, also those after the last one (`jsonl.as_asked`
-    completes them from the data). `repeated` is the number of further answers to the same probe in the
-    file; `doubt` says why the response may not be what the model wrote. `error` is the text of a recorded
-    failed call; the response is then empty. `model` is the model that answered, in files of several
-    models. `verdicts` are those that the file gives on the answer, without their targets. `sample_digest`
-    is that of our own answers.jsonl.
+    `question`, `context` and `options` are those that the model saw, in the order it saw them; `image` is the
+    path of the record's image, or the digest of one that the file holds; `cluster` is what the user named
+    as the independent unit; `images` are the paths of the images sent, `image_sizes` their sizes,
+    `prompt` is the text sent. `references` are the letters of the right options, in the order of
+    `options`; where there are no options, the right answers. Each is empty if the file does not hold it,
+    and so are `key`, `finish_reason`, `version`, `usage` and `reasoning`, which our own answers.jsonl
+    holds. An option that is '' was an empty cell between others; `empty_options` are all empty cells of
+    options, also those after the last one (`jsonl.as_asked` completes them from the data). `repeated` is
+    the number of further answers to the same probe in the file; `doubt` says why the response may not be
+    what the model wrote. `error` is the text of a recorded failed call; the response is then empty.
+    `model` is the model that answered, in files of several models. `verdicts` are those that the file
+    gives on the answer, without their targets. `sample_digest` is that of our own answers.jsonl.
     """
 
     sample: str
@@ -42,6 +43,7 @@ class Prediction(Struct, frozen=True):
     references: tuple[str, ...] = ()
     labels: Labels = field(default_factory=dict)
     image: str = ""
+    cluster: str = ""
     images: tuple[str, ...] = ()
     image_sizes: tuple[ImageSize | None, ...] = ()
     prompt: str = ""
@@ -96,8 +98,9 @@ class AnswerFiles(Struct, frozen=True):
 
     `layouts` are the benchmark's own released layouts. `variants` describes the variants that a record must
     name where a sample has several probes; '' says that it has one. `sample_id` finds the benchmark's id
-    among the values of a foreign record, and `sample_ids` describes such ids; without it the first value is
-    the id. `question_in` reads the question and the options from a prompt, ('', ()) where it has none.
+    among the values of a foreign record, and `sample_ids` describes such ids; without it the first value
+    is the id. `any_task`: a file may hold the questions of any task, one a record. `question_in` reads
+    the question and the options from a prompt, ('', ()) where it has none.
     """
 
     layouts: tuple[Layout, ...] = ()
@@ -105,21 +108,28 @@ class AnswerFiles(Struct, frozen=True):
     sample_id: Callable[[Iterable[object]], str | None] | None = None
     sample_ids: str = ""
     question_in: Callable[[str], tuple[str, tuple[str, ...]]] | None = None
+    any_task: bool = False
 
 
 class PredictionFile(Struct, frozen=True):
     """A file of answers: its path, how answers to the benchmark are written, and the setting they answer.
 
     With `allow_missing`, a reader skips an answer that a record lacks, so that it counts as missing; without
-    it, a missing answer is an error. With `allow_unnamed`, an answer may name no variant (''): `match` gives
-    it the only one of its sample.
+    it, a missing answer is an error. `questions` says where the questions are: with `data`, an answer may
+    name no variant (''), and `match` gives it the only one of its sample; with `file`, the file alone
+    holds them.
     """
 
     path: Path
     conventions: AnswerFiles
     setting: str
     allow_missing: bool = False
-    allow_unnamed: bool = False
+    questions: Literal["", "data", "file"] = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the records are the samples, whatever the task."""
+        return self.questions == "file" and self.conventions.any_task
 
     def at(self, record: str) -> RecordLocation:
         return RecordLocation(self.path, record)
@@ -148,6 +158,15 @@ def identifier(value: object, field: str, location: RecordLocation) -> str:
     return text
 
 
+RESPONSES = ("response", "output", "prediction", "text")
+"""The fields that may hold a response."""
+
+ONLY_VARIANT = "asked"
+"""The variant of a record that is a sample of its own."""
+
+TOOLS = ("lm-eval", "lmms-eval", "evalscope", "VLMEvalKit", "inspect_ai", "file")
+"""The judges that are the tool that collected the answers; `file` for the scores of any other file."""
+
 NAMED_COLUMNS = "`score` or `import` with --columns {}, where the file calls it otherwise"
 """The remedy for a file whose columns or fields have other names."""
 
@@ -157,7 +176,9 @@ def variant_of(value: object, source: PredictionFile, location: RecordLocation) 
     if value is None or value == "":
         if not source.conventions.variants:
             return source.setting
-        if source.allow_unnamed:
+        if source.is_whole:
+            return ONLY_VARIANT
+        if source.questions == "data":
             return ""
         raise unnamed_variant(source.conventions.variants, location)
     return optional_text(value, "variant", location)

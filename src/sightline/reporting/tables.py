@@ -449,6 +449,8 @@ def leading_metrics(
         companion = declared.companions.get(name, "")
         differs = companion in names and any(_differ(run, name, companion) for run in shown_values)
         shown += [name, companion] if differs else [name]
+    if shown and any(_differ(run, "score", shown[0]) for run in shown_values):
+        shown = ["score", *shown]  # of the tool of a file; where each is right or wrong, `acc` says the same
     exact = declared.exact_metric
     if exact not in names or not any(similarity_warning(run) for run in runs):
         return shown

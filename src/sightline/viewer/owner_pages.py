@@ -46,7 +46,7 @@ from sightline.annotation.task import task as find_task
 from sightline.annotation.types import OWNER, Annotator, Entry, Item, ItemImage, Project, Values, as_given
 from sightline.benchmarks.registry import benchmark_names
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.judges import HUMAN_PREFIX, HumanJudge
+from sightline.evaluation.judges import HUMAN_PREFIX, RecordedJudge
 from sightline.evaluation.result import recompute
 from sightline.evaluation.runs import find_run
 from sightline.formats.jsonl import ANSWERS
@@ -592,7 +592,7 @@ def _corrected(viewer: Viewer, project: Project, source: str, found: Sequence[Ve
         )
         return CorrectedRun(source, note="This run is not in the store.", command=command)
     try:
-        humans = HumanJudge(f"{HUMAN_PREFIX}{project.name}", found)
+        humans = RecordedJudge(f"{HUMAN_PREFIX}{project.name}", found)
         result = recompute(viewer.store, find_run(viewer.store, source), humans=[humans])
     except UserError as error:
         return CorrectedRun(source, note=str(error))

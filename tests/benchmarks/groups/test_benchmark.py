@@ -14,6 +14,7 @@ from sightline.errors import UserError
 from sightline.evaluation.options import effective, setting_of
 from sightline.evaluation.spec import Spec
 from sightline.formats.groups import GroupLine, write_groups
+from sightline.formats.other_tools import read_predictions
 from sightline.scoring.scorer import RuleScorer, by_question
 from sightline.types import Case, ImageRef
 
@@ -166,8 +167,9 @@ def test_answers_that_carry_their_references_need_no_data(tmp_path: Path) -> Non
         '{"group": "a", "variant": "%s", "response": "x", "references": ["cat"], "labels": {"style": "%s"}}\n'
     )
     file.write_text("".join(line % (style, style) for style in ("candy", "mosaic")))
-    chosen = {**options("mmr3:restyling"), **MMR3().options_from_answers(str(file), [], None)}
-    (sample,) = MMR3().samples(None, "test", chosen)
+    answers = read_predictions(file, MMR3.answer_files, setting="restyling")
+    chosen = {**options("mmr3:restyling"), **MMR3().options_from_answers(str(file), answers, None)}
+    (sample,) = MMR3().samples_in_answers(answers, "test", chosen)
     assert [probe.references for probe in MMR3().probes(sample, chosen)] == [("cat",), ("cat",)]
 
 

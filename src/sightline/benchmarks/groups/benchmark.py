@@ -94,7 +94,7 @@ class Groups(Benchmark):
     title = "groups: your own groups of related questions"
     citation = "the metrics are those of MM-R3 (Chou et al. 2024, On (In-)Consistency of MLLMs)"
     judged_by = ("rules", "model", "human")
-    answer_files = AnswerFiles(variants="the variant's name")
+    answer_files = AnswerFiles(variants="the variant's name", any_task=True)
     leading_metrics = ("acc", "s_gt", "con", "con_by_response", "s_c", "s_c_by_response")
     companions = COMPLETE
     exact_metric = "agree"
@@ -130,10 +130,16 @@ class Groups(Benchmark):
         raise UserError("no groups file", expected="groups:FILE.jsonl, such as `run groups:mine.jsonl`")
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Iterable[Sample]:
-        """The groups of the file, or those that a file of answers is about."""
-        if _only_answers(options):
-            return answered_samples(Path(options["answers"]), _selection(options))
+        """The groups of the file."""
         return read_samples(self.file(folder, options), _selection(options))
+
+    def samples_in_answers(
+        self, answers: Sequence[Prediction], split: str, options: Mapping[str, Any]
+    ) -> Iterable[Sample]:
+        """The groups that a file of answers is about."""
+        if not _only_answers(options):
+            return self.samples(None, split, options)
+        return answered_samples(answers, Path(options["answers"]), _selection(options))
 
     def left_out_notes(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> list[str]:
         """The originals that are not sent, and the groups without a line that is."""

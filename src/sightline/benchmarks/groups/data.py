@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from sightline.errors import UserError
-from sightline.formats.files import read_bytes
 from sightline.formats.groups import (
     ORIGINAL,
     GroupFile,
@@ -23,18 +21,13 @@ from sightline.formats.groups import (
     second_cluster,
     size_of,
 )
-from sightline.formats.jsonl import counted_notes, id_field, is_own_answer
+from sightline.formats.jsonl import counted_notes
 from sightline.formats.prediction import (
     Prediction,
     RecordLocation,
-    identifier,
-    listed_options,
-    optional_text,
     plain_reply,
     without_missing,
 )
-from sightline.formats.tables import read_table, table_rows
-from sightline.text import cell_text, json_records
 from sightline.types import ImageRef, Probe, Sample, user
 
 GROUPS = "groups.jsonl"
@@ -82,12 +75,42 @@ def line_samples(file: Path) -> list[Sample]:
     ]
 
 
-def answered_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
-    """Make samples from a file of answers whose lines hold group, variant, references and labels."""
-    lines = _answered_lines(file)
-    size = _selected_size(list(dict.fromkeys(map(size_of, lines))), selection, file)
-    groups = by_group(line for line in lines if size is None or size_of(line) == size)
+def answered_samples(answers: Sequence[Prediction], file: Path, selection: LineSelection) -> Iterator[Sample]:
+    """Make samples of what answers were asked; of several draws, the first counts."""
+    lines: dict[tuple[str, str], GroupLine] = {}
+    clusters: dict[str, str] = {}
+    named = {answer.sample for answer in answers if answer.cluster}
+    for answer in answers:
+        if (answer.sample, answer.variant) in lines:
+            continue
+        line = _answered_line(answer)
+        if answer.sample not in named:
+            line = replace(line, cluster=clusters.setdefault(answer.sample, answer.image))
+        # In our own answers.jsonl, an upper-case letter is a letter, whatever the order of the options is.
+        if not answer.key:
+            check_options(line, answer.sample, file)
+        if line.cluster and clusters.setdefault(line.group, line.cluster) != line.cluster:
+            first = f"its first record with one, '{clusters[line.group]}',"
+            raise second_cluster(line, clusters[line.group], first, answer.sample, file)
+        lines[answer.sample, answer.variant] = line
+    size = _selected_size(list(dict.fromkeys(map(size_of, lines.values()))), selection, file)
+    groups = by_group(line for line in lines.values() if size is None or size_of(line) == size)
     return _samples(groups.values(), file, "", selection)
+
+
+def _answered_line(answer: Prediction) -> GroupLine:
+    if "" in answer.options:
+        raise answer.empty_options[0].error()
+    return GroupLine(
+        answer.sample,
+        answer.variant,
+        prompt=answer.prompt,
+        question=answer.question,
+        references=answer.references,
+        options=answer.options,
+        labels=answer.labels,
+        cluster=answer.cluster,
+    )
 
 
 def left_out_notes(file: Path, selection: LineSelection) -> list[str]:
@@ -247,52 +270,3 @@ def _selected_size(sizes: Sequence[str], selection: LineSelection, file: Path) -
             expected=f"--set size=S with S one of {built}" if built else "no --set size: none was built",
         )
     return size
-
-
-def _answered_lines(file: Path) -> list[GroupLine]:
-    """The lines that the answers in a file belong to; of several draws, the first counts."""
-    content = read_bytes(file)
-    is_json = content.lstrip()[:1] in (b"{", b"[")
-    rows = json_records(content, file) if is_json else table_rows(read_table(content, file), file)
-    lines: dict[tuple[str, str], GroupLine] = {}
-    clusters: dict[str, tuple[str, str]] = {}
-    for where, record in rows:
-        line = _answered_line(record, where, file)
-        # In our own answers.jsonl, an upper-case letter is a letter, whatever the order of the options is.
-        if not is_own_answer(record):
-            check_options(line, where, file)
-        if line.cluster:
-            first, cluster = clusters.setdefault(line.group, (where, line.cluster))
-            if cluster != line.cluster:
-                raise second_cluster(line, cluster, first, where, file)
-        lines.setdefault((line.group, line.variant), line)
-    return list(lines.values())
-
-
-def _answered_line(record: Mapping[str, Any], where: str, file: Path) -> GroupLine:
-    id_name = id_field(record)
-    if id_name is None:
-        raise UserError("names no group", file=file, record=where, field="group", expected="its id as text")
-    location = RecordLocation(file, where)
-    fields = ("question", "references", "labels", "cluster")
-    fields_set = {name: record[name] for name in fields if record.get(name) is not None}
-    if isinstance(references := fields_set.get("references"), list):
-        fields_set["references"] = [cell_text(one) if _is_number(one) else one for one in references]
-    options, empty = listed_options(record.get("options"), "options", location)
-    if "" in options:
-        raise empty[0].error()
-    group = identifier(record[id_name], id_name, location)
-    variant = optional_text(record.get("variant"), "variant", location)
-    try:
-        return msgspec.convert(
-            {**fields_set, "group": group, "variant": variant, "options": options}, GroupLine
-        )
-    except msgspec.ValidationError as error:
-        text, _, position = str(error).partition(" - at `$")
-        field = position.strip("`.") or None
-        expected = "as in answers.jsonl: lists of texts for references and options, an object for labels"
-        raise UserError(text, file=file, record=where, field=field, expected=expected) from None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

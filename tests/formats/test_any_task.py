@@ -1,0 +1,163 @@
+"""Runs of tasks that are no benchmark here, against the aggregates that their tools printed.
+
+The files are in `written_by_tools`. lmms-eval 0.7.3 scored eight questions about four images, with MME's
+functions (mme_perception_score 125, mme_cognition_score 125) and with scores between 0 and 1 (0.6).
+VLMEvalKit (nvidia-vlmeval 26.3) evaluated a CustomMCQDataset by exact matching: Overall 0.625, category a
+0.75, b 0.5.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sightline
+from sightline.cli.main import main
+from sightline.errors import UserError
+from sightline.formats.jsonl import read_outcomes
+from sightline.types import MetricValue
+
+WRITTEN = Path(__file__).with_name("written_by_tools")
+MME = WRITTEN / "lmms-eval-0.7.3-mme.jsonl"
+FRACTIONS = WRITTEN / "lmms-eval-0.7.3-fractions.jsonl"
+TABLE = WRITTEN / "vlmevalkit-26.3-mcq.xlsx"
+REVIEWS = WRITTEN / "evalscope-1.14.1-reviews.jsonl"
+
+Values = dict[tuple[str, str], MetricValue]
+
+
+def values(folder: Path, file: Path, judge: str = "rules", **columns: str) -> Values:
+    evaluation = sightline.score(
+        "groups",
+        file,
+        judge=[judge],
+        columns=columns,
+        set={"embedder": "none"},
+        out=folder / "out",
+        store=folder / "s.db",
+        force=True,
+    )
+    return {(one.metric, one.subset): one for one in evaluation.result.metrics}
+
+
+def test_scores_of_lmms_eval_make_its_aggregate_with_images_as_clusters(tmp_path: Path) -> None:
+    found = values(tmp_path, FRACTIONS, "lmms-eval")
+    assert found["score", "all"].value == pytest.approx(60)
+    assert (found["score", "all"].n, found["score", "all"].clusters) == (8, 4)
+    assert found["acc", "all"].value == 37.5  # the full score of 1, of eight: 3
+
+
+def test_groups_by_image_are_the_pairs_of_mme(tmp_path: Path) -> None:
+    """MME's score of a category is 100 (accuracy + accuracy of images whose answers are both right)."""
+    found = values(tmp_path, MME, "lmms-eval", group="input_media")
+    for category in ("existence", "code_reasoning"):
+        subset = f"category={category}"
+        acc, failures = found["acc", subset].value, found["failures", subset].value
+        assert acc is not None
+        assert failures is not None
+        assert acc + 100 - failures == 125
+    assert found["acc", "all"].clusters == 4
+
+
+def test_scores_of_vlmevalkit_make_its_accuracies(tmp_path: Path) -> None:
+    found = values(tmp_path, TABLE, "VLMEvalKit")
+    subsets = ("all", "category=a", "category=b", "split=test")
+    assert [found["acc", subset].value for subset in subsets] == [62.5, 75, 50, 62.5]
+
+
+def test_scores_of_evalscope_make_its_accuracy_over_repeats(tmp_path: Path) -> None:
+    found = values(tmp_path, REVIEWS, "evalscope")
+    assert (found["acc", "all"].value, found["acc", "all"].n) == (50, 8)
+    assert found["acc", "all"].clusters == 2
+
+
+@pytest.mark.parametrize("name", ["shuffled.eval", "shuffled-by-solver.eval"])
+def test_scores_of_inspect_make_its_accuracy(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log
+
+    file = WRITTEN / f"inspect-0.3.285-{name}"
+    log = read_eval_log(str(file), header_only=True)
+    assert log.results is not None
+    own = log.results.scores[0].metrics["accuracy"].value
+    assert values(tmp_path, file, "inspect_ai")["acc", "all"].value == 100 * own
+    assert values(tmp_path, file)["acc", "all"].value == 100 * own
+
+
+def test_a_tool_scores_filtered_replies_as_it_did(tmp_path: Path) -> None:
+    """inspect_ai counts a reply that a filter stopped; here it is a failure, unless inspect_ai judges."""
+    pytest.importorskip("inspect_ai")
+    file = WRITTEN / "inspect-0.3.285-failures.json"
+    assert values(tmp_path, file, "inspect_ai")["acc", "all"].value == 100
+    assert values(tmp_path, file)["acc", "all"].value == 50
+
+
+def test_a_tool_scores_empty_answers_too(tmp_path: Path) -> None:
+    """Elsewhere they are wrong without a judge; lmms-eval's MMMU guesses an option."""
+    lines = [{**json.loads(line), "filtered_resps": "", "fraction": 1.0} for line in FRACTIONS.open()]
+    file = tmp_path / "samples.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert values(tmp_path, file, "lmms-eval")["acc", "all"].value == 100
+    assert values(tmp_path, file)["acc", "all"].value == 0
+
+
+def test_what_was_asked_and_the_score_stand_in_the_run_and_in_its_folder(tmp_path: Path) -> None:
+    values(tmp_path, MME, "lmms-eval", group="input_media")
+    first = next(read_outcomes(tmp_path / "out/answers.jsonl"))
+    assert (first.sample, first.variant, first.references) == ("scene/0.png", "0", ("Yes",))
+    assert first.prompt == "Is thing 0 in the image? Please answer yes or no."
+    assert (first.judge, first.verdict, first.scores["score"]) == ("lmms-eval", "right", 1)
+    first = next(read_outcomes(tmp_path / "out/answers.jsonl"))
+    values(tmp_path, TABLE)
+    first = next(read_outcomes(tmp_path / "out/answers.jsonl"))
+    assert (first.options, first.references) == (("bus 0", "car 0", "train 0", "ship 0"), ("A",))
+    assert first.question == "Question 0: which one?"
+
+
+def test_a_later_report_has_the_scores_of_the_tool(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values(tmp_path, FRACTIONS, "lmms-eval")
+    assert main(["report", "1", "--store", str(tmp_path / "s.db"), "--format", "csv"]) == 0
+    assert "\nscore,60.0," in capsys.readouterr().out
+
+
+def test_several_scores_need_a_name_and_equal_ones_do_not(tmp_path: Path) -> None:
+    """POPE logs one score under five metrics."""
+    file = tmp_path / "samples.jsonl"
+
+    def write(other: float) -> None:
+        lines = [json.loads(line) for line in FRACTIONS.open()]
+        lines = [{**line, "fraction": 1.0, "pope_accuracy": {"score": other}} for line in lines]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    write(1.0)
+    assert values(tmp_path, file, "lmms-eval")["acc", "all"].value == 100
+    write(0.0)
+    with pytest.raises(UserError, match=r"holds no score of each answer; .*--columns score=FIELD"):
+        values(tmp_path, file, "lmms-eval")
+    assert values(tmp_path, file, "lmms-eval", score="pope_accuracy.score")["acc", "all"].value == 0
+    with pytest.raises(UserError, match="field input: is no score"):
+        values(tmp_path, file, "lmms-eval", score="input")
+
+
+def test_a_group_that_a_record_does_not_name_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"field mme_perception_score\.question_id: has no id"):
+        values(tmp_path, MME, "lmms-eval", group="mme_perception_score.question_id")
+
+
+def test_scores_of_any_table_are_those_of_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "answers.csv"
+    file.write_text("qid,scene,answer,points\n1,a,yes,1\n2,a,no,0.5\n3,b,no,0\n")
+    columns = {"id": "qid", "response": "answer", "score": "points", "cluster": "scene"}
+    found = values(tmp_path, file, "file", **columns)
+    assert (found["score", "all"].value, found["score", "all"].clusters) == (50, 2)
+
+
+def test_a_judge_that_is_a_tool_belongs_to_its_files(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is a file of lmms-eval; expected --judge lmms-eval"):
+        values(tmp_path, MME, "VLMEvalKit")
+    with pytest.raises(UserError, match=r"a model is asked here; expected sightline score"):
+        sightline.run("codis", model="baseline/chance", judge=["lmms-eval"], store=tmp_path / "s.db")
