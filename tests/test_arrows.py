@@ -17,10 +17,10 @@ ROOT = Path(sightline.__file__).parent
 
 ORDER = [
     "cli",
+    "interop",
     "viewer",
     "maintenance",
     "annotation",
-    "interop",
     "evaluation",
     "reporting",
     "adapter",

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from sightline.errors import UserError
 from sightline.evaluation.result import Evaluation
-from sightline.evaluation.run import run_evaluation
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import (
     Names,
@@ -28,6 +27,7 @@ from sightline.evaluation.spec import (
 )
 from sightline.evaluation.sweep import Sweep, plan_sweep, run_sweep
 from sightline.formats.jsonl import Partly
+from sightline.interop.tracking import run_tracked
 from sightline.metrics.significance import Comparison
 from sightline.reporting.judges import JudgeReport
 from sightline.reporting.tables import Tables
@@ -97,7 +97,7 @@ def run(task: str, *, show_progress: bool = False, **options: Any) -> Evaluation
 @takes(_Run)
 async def arun(task: str, *, show_progress: bool = False, **options: Any) -> Evaluation:
     """Run a benchmark in the caller's event loop; see `run`."""
-    return await run_evaluation(spec_of(task, options, RunOptions), show_progress=show_progress)
+    return await run_tracked(spec_of(task, options, RunOptions), show_progress=show_progress)
 
 
 @takes(_Score)

@@ -215,14 +215,15 @@ _EXPECTED = {
     "benchmarks": '{"NAME": CLASS}, a class that derives from sightline.benchmarks.base.Benchmark',
     "models": '{"NAME": FUNCTION}, a function of (rest, spec, options) that returns a list of models',
     "perturbations": '{"NAME": CLASS}, a class like those of sightline.builders.perturb',
+    "trackers": '{"NAME": CLASS}, a class that derives from sightline.interop.tracking.Tracker',
 }
 """What a plugin may define."""
 
-plugged_in: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "perturbations": {}}
+plugged_in: dict[str, dict[str, Any]] = {"benchmarks": {}, "models": {}, "perturbations": {}, "trackers": {}}
 
 
 def plug_in(file: str) -> None:
-    """Load a Python file and register its mappings `benchmarks`, `models` and `perturbations`."""
+    """Load a Python file and register its mappings, such as `benchmarks` or `models`."""
     module = load_plugin(file)
     found = {kind: getattr(module, kind) for kind in plugged_in if hasattr(module, kind)}
     if not found:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from tests.adapter.training import Folder, attached_to, run_training, small_training, write_groups
 
 from sightline.adapter.architectures import AdapterConfig, BiLstm, Lora, Prefix
+from sightline.adapter.saved_adapter import LOG
 from sightline.adapter.training import train_adapter
 from sightline.cli.main import main
 from sightline.errors import UserError
@@ -53,6 +54,49 @@ def test_progress_shows_training_only_after_the_data_are_checked(
     assert told[1:] == [("checking", 24), ("training", 1)]
     train_adapter(training, show_progress=True)
     assert told[3:] == [("checking", 24), ("training", 6)]
+
+
+TRACKER = """
+from sightline.interop.tracking import Tracker
+
+
+class Lines(Tracker):
+    name = "lines"
+
+    def start(self, run):
+        self.file = open(run.arguments["file"], "w")
+        print(run.kind, run.settings["recipe"]["steps"], file=self.file)
+
+    def log(self, values, step):
+        print(step, *sorted(values), values.get("training/loss"), file=self.file)
+
+    def finish(self, files, exit_status):
+        print("finish", exit_status, file=self.file, flush=True)
+
+
+trackers = {"lines": Lines}
+"""
+
+
+def test_a_tracker_gets_each_step_and_each_validation(folder: Folder, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.py").write_text(TRACKER)
+    words = ["adapter", "train", "--model", f"hf/{folder('llava')}", "--data", str(data.parent), "--json"]
+    words += ["--out", str(tmp_path / "out"), "--kind", "prefix", "--steps", "3", "--validate-every", "2"]
+    words += ["--plugin", str(tmp_path / "lines.py"), "--track", "lines"]
+    assert main([*words, "--track-arg", f"file={tmp_path / 'told'}", "--quiet"]) == 0
+    told = (tmp_path / "told").read_text().splitlines()
+    held_out = "held_out/acc held_out/agree held_out/loss"
+    log = (tmp_path / "out" / LOG).read_text().splitlines()
+    losses = [json.loads(line)["loss"] for line in log[1:]]
+    both = "training/disagreement training/loss"
+    assert told == [
+        "training 3",
+        f"1 {both} {losses[0]}",
+        f"2 {held_out} {both} {losses[1]}",
+        f"3 {held_out} {both} {losses[2]}",
+        f"0 {held_out} None",
+        "finish 0",
+    ]
 
 
 @pytest.mark.slow

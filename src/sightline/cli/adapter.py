@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from sightline.cli.options import ArgumentGroup, add_printing, add_quiet, add_store, pairs
+from sightline.cli.options import ArgumentGroup, add_plugins, add_printing, add_quiet, add_store, pairs
 from sightline.cli.printing import print_json
 from sightline.errors import UserError
 from sightline.text import print_line, print_note
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from sightline.adapter.architectures import AdapterConfig
     from sightline.adapter.saved_adapter import SavedAdapter
     from sightline.adapter.trainer import TrainingStep, Validation
-    from sightline.adapter.training import TrainedAdapter
+    from sightline.adapter.training import TrainedAdapter, Training
     from sightline.reporting.adapter import AdapterRuns, Cost
     from sightline.store.store import Store
+
+    TrackStep = Callable[[int, Validation | None, Mapping[str, float]], None]
 
 EXAMPLE = """examples:
   sightline build restyle photos --out train
@@ -106,6 +109,11 @@ def _add_training(group: ArgumentGroup) -> None:
     add("--max-answer-tokens", type=int, default=MAX_ANSWER_TOKENS, metavar="N", help=tokens)
     cache = f"memory for encoded examples, in GB (default: {CACHE_GB:g})"
     add("--example-cache", type=float, default=CACHE_GB, metavar="GB", help=cache)
+    track = "send loss and validations to an experiment tracker: wandb, or a plugin's (docs/tracking.md)"
+    add("--track", metavar="NAME", help=track)
+    track_arg = "argument of the tracker, as project=vlm; may repeat"
+    add("--track-arg", action="append", default=[], metavar="KEY=VALUE", help=track_arg)
+    add_plugins(group)
     add_quiet(group)
     add("--json", action="store_true", help="print the result as JSON")
 
@@ -152,14 +160,45 @@ def execute_train(options: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
-        more: dict[str, Any] = {} if options.quiet else {"on_step": _print_step, "show_progress": True}
-        trained = train_adapter(training, stop=stop, **more)
+        with _tracked(options, training) as track:
+
+            def on_step(step: TrainingStep, validation: Validation | None) -> None:
+                track(step.number, validation, {"loss": step.loss, "disagreement": step.disagreement})
+                if not options.quiet:
+                    _print_step(step, validation)
+
+            trained = train_adapter(training, on_step, stop=stop, show_progress=not options.quiet)
+            track(0, next(iter(trained.validations), None), {})
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_state_of(Path(options.out))) from None
     finally:
         signal.signal(signal.SIGINT, before)
     _print(trained, options.json)
     return 0
+
+
+@contextmanager
+def _tracked(options: argparse.Namespace, training: Training) -> Iterator[TrackStep]:
+    """Give what sends a step to the tracker of --track; it does nothing without one."""
+    if options.track is None:
+        yield lambda *_: None
+        return
+    import msgspec
+
+    from sightline.interop.tracking import TrackedRun, tracking
+
+    settings = {"task": "adapter train", **msgspec.to_builtins(training)}
+    with tracking(options.track) as tracked:
+        tracked.start(TrackedRun(training.out, "training", settings, pairs(options.track_arg, "--track-arg")))
+
+        def track(step: int, validation: Validation | None, values: Mapping[str, float]) -> None:
+            held_out = {} if validation is None else msgspec.structs.asdict(validation)
+            named = {f"training/{name}": value for name, value in values.items()}
+            named |= {f"held_out/{name}": value for name, value in held_out.items() if value is not None}
+            if named:
+                tracked.log(named, step)
+
+        yield track
 
 
 def _state_of(folder: Path) -> str:

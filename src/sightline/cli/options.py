@@ -219,7 +219,7 @@ def add_plugins(group: ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="Python file that adds benchmarks, models or perturbations; may repeat",
+        help="Python file that adds benchmarks, models, perturbations or trackers; may repeat",
     )
 
 

@@ -109,8 +109,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _write_report(folder: Path, runs: Sequence[int]) -> None:
     """Write the report of all runs, and say how to look at every group; both need the extra `web`."""
-    from sightline.cli.report import write_html
     from sightline.store.store import Store
+    from sightline.viewer.opened import write_html
 
     if not all(map(find_spec, _WEB)):
         _report("for an HTML report and the viewer, install the extra: pip install 'sightline[web]'")
@@ -121,6 +121,7 @@ def _write_report(folder: Path, runs: Sequence[int]) -> None:
         write_html(store, runs, folder / "report.html", groups=GROUPS)
     finally:
         store.close()
+    print_note(f"report: {folder / 'report.html'}")
     _report("to look at every group and compare the models in your browser:")
     _report(f"$ {shlex.join([_program(), 'serve', '--store', location])}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from sightline.cli.options import (
     note_shadowed_runs,
 )
 from sightline.cli.printing import print_json
-from sightline.errors import UserError, needs_extra
+from sightline.errors import UserError
 from sightline.text import print_note
 
 if TYPE_CHECKING:
@@ -280,10 +279,10 @@ def _write_html_of_folders(folders: Sequence[Path], options: argparse.Namespace)
 
 
 def _write_html(options: argparse.Namespace, store: Store, numbers: Sequence[int]) -> list[Result]:
-    from sightline.viewer.opened import indexable
+    from sightline.viewer.opened import indexable, write_html
 
     with indexable(store) as shown:
-        return write_html(
+        results = write_html(
             shown,
             numbers,
             Path(options.html),
@@ -291,6 +290,8 @@ def _write_html(options: argparse.Namespace, store: Store, numbers: Sequence[int
             groups=options.groups,
             against=options.against,
         )
+    print_note(f"report: {options.html}")
+    return results
 
 
 def _describe_met(
@@ -305,38 +306,3 @@ def _describe_met(
         for name, result in zip(names, results, strict=True)
         for condition in conditions_met(conditions, result)
     ]
-
-
-# -- `sightline report RUN... --html FILE`: the report of runs of a store as one HTML file
-
-
-def write_html(
-    store: Store,
-    numbers: Sequence[int],
-    file: Path,
-    *,
-    folders: Sequence[Path] = (),
-    groups: int | None = None,
-    against: Sequence[str] = (),
-) -> list[Result]:
-    """Index the runs, write their report and say where it is.
-
-    Without `groups`, each part has the default number; without `against`, the published rows of each run.
-    """
-    from sightline.benchmarks.released import add_published
-    from sightline.evaluation.runs import name_or_number
-    from sightline.viewer.index import OutcomeIndex, index_run
-
-    with needs_extra("web", "a report as HTML needs Jinja2"):
-        from sightline.viewer.html_report import GROUPS, ReportedRun, write_report
-    index = OutcomeIndex(store, folders)
-    runs = []
-    for number in numbers:
-        index_run(index, store, number)
-        result = index.open(number).result
-        result = add_published(result, *against) if against else result
-        runs.append(ReportedRun(number, name_or_number(store, number), result))
-    today = datetime.now().astimezone().strftime("%d %B %Y").lstrip("0")
-    write_report(index, runs, file, date=today, groups=GROUPS if groups is None else groups)
-    print_note(f"report: {file}")
-    return [run.result for run in runs]

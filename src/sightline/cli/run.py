@@ -43,10 +43,10 @@ def execute(options: argparse.Namespace) -> int:
         print_estimate(estimate_run(spec), options.format)
         return 0
     from sightline.cli.printing import print_evaluation
-    from sightline.evaluation.run import run_evaluation
+    from sightline.interop.tracking import run_tracked
 
     try:
-        evaluation = asyncio.run(run_evaluation(spec, show_progress=not options.quiet))
+        evaluation = asyncio.run(run_tracked(spec, show_progress=not options.quiet))
     except KeyboardInterrupt as interruption:
         # The event loop cancels the evaluation, which says what it keeps.
         raise KeyboardInterrupt(str(interruption.__context__ or "")) from None

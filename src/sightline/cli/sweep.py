@@ -65,11 +65,14 @@ def run_points(
 
     from sightline.cli.printing import print_json, print_tables
     from sightline.evaluation.sweep import run_sweep
+    from sightline.interop.tracking import run_tracked
 
     if options.dry_run:
         return _print_estimates(points, options.format)
     sweep = asyncio.run(
-        run_sweep(points, options.out, show_progress=not options.quiet, on_point=_print_point)
+        run_sweep(
+            points, options.out, show_progress=not options.quiet, on_point=_print_point, evaluate=run_tracked
+        )
     )
     if options.format == "json":
         print_json(sweep.record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event
 
 import msgspec
@@ -34,9 +34,16 @@ from sightline.store.answers import KeyedRequest
 from sightline.store.database import run_in_thread, run_until_cancelled, until_set
 from sightline.store.store import Store
 
+OnStart = Callable[[int, EvaluationDescription], None]
+
 
 async def run_evaluation(
-    spec: Spec, *, began: float | None = None, account: Account | None = None, show_progress: bool = False
+    spec: Spec,
+    *,
+    began: float | None = None,
+    account: Account | None = None,
+    on_start: OnStart = lambda *_: None,
+    show_progress: bool = False,
 ) -> Evaluation:
     """Run an evaluation: ask what has no answer yet, judge, count, and write the results folder.
 
@@ -47,6 +54,7 @@ async def run_evaluation(
         began: When the sweep began that the evaluation is part of (seconds since 1970): answers that were
             stored later need no check of their endpoint. None: the evaluation is no part of a sweep.
         account: What the sweep has spent of its budget; None: the evaluation is no part of a sweep.
+        on_start: Called with the number of the run before the first request; a UserError refuses the run.
     """
     prepared = await run_in_thread(prepare_evaluation, spec)
     description = await run_in_thread(describe_evaluation, prepared)
@@ -54,6 +62,7 @@ async def run_evaluation(
     store = await run_in_thread(Store.open, spec.store)
     try:
         async with recorded_run(prepared, description, store) as recorded:
+            await run_in_thread(on_start, recorded.number, description)
             spending = account or Account()
             sender = RequestSender(prepared, store, spending, began=began, show_progress=show_progress)
             with sender.late_errors(f"run {recorded.number}, not finished"):

@@ -260,6 +260,24 @@ class RequestOptions(EvaluationOptions):
         Argument("ignore cached answers and store new ones under this tag", "requests", "TAG", recorded=True),
     ] = ""
 
+    track: Annotated[
+        str | None,
+        Argument(
+            "send the numbers to an experiment tracker: wandb, or a plugin's (docs/tracking.md)",
+            "results",
+            "NAME",
+        ),
+    ] = None
+    track_arg: Annotated[
+        Pairs,
+        Argument(
+            "argument of the tracker, as project=vlm; step=N: the values are those of step N of a training; "
+            "report=off: without the HTML report; may repeat",
+            "results",
+            "KEY=VALUE",
+        ),
+    ] = field(default_factory=dict)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(RequestOptions):

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -109,14 +109,18 @@ class Sweep(Struct, frozen=True):
         return import_pandas().DataFrame(rows, columns=columns)
 
 
+Evaluate = Callable[..., Awaitable[Evaluation]]
+
+
 async def run_sweep(
     points: Sequence[SweepPoint],
     out: str | None = None,
     *,
     show_progress: bool = False,
     on_point: Callable[[PointRun], object] = lambda run: None,
+    evaluate: Evaluate = run_evaluation,
 ) -> Sweep:
-    """Run the points one after the other, on one budget.
+    """Run the points one after the other, on one budget; `evaluate` runs one, as `run_evaluation` does.
 
     A point that fails does not stop the others; where the budget is reached, the rest is not run.
     """
@@ -127,7 +131,7 @@ async def run_sweep(
         for number, point in enumerate(points, 1):
             if show_progress:
                 print_note(f"[{number}/{len(points)}] {point.name}")
-            runs.append(await _run_point(point, began, account, show_progress))
+            runs.append(await _run_point(point, evaluate, began, account, show_progress))
             on_point(runs[-1])
             sweep = Sweep(_tasks(points), (*runs, *map(PointRun, points[number:])), out)
             if out is not None:
@@ -160,12 +164,12 @@ def _tasks(points: Sequence[SweepPoint]) -> str:
     return ", ".join(dict.fromkeys(point.spec.task for point in points))
 
 
-async def _run_point(point: SweepPoint, began: float, account: Account, show_progress: bool) -> PointRun:
+async def _run_point(
+    point: SweepPoint, evaluate: Evaluate, began: float, account: Account, show_progress: bool
+) -> PointRun:
     """Run a point on the account of the sweep; answers since `began` need no check of their endpoint."""
     try:
-        evaluation = await run_evaluation(
-            point.spec, began=began, account=account, show_progress=show_progress
-        )
+        evaluation = await evaluate(point.spec, began=began, account=account, show_progress=show_progress)
         return PointRun(point, evaluation)
     except UserError as error:
         return PointRun(point, error=str(error))

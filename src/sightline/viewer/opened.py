@@ -7,6 +7,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -14,10 +15,12 @@ from typing import NamedTuple
 import msgspec
 
 from sightline.benchmarks.registry import benchmark as find_benchmark
-from sightline.errors import UserError
+from sightline.benchmarks.released import add_published
+from sightline.errors import UserError, needs_extra
 from sightline.evaluation.folder import read_judged_run
 from sightline.evaluation.judges import JudgedGroup
 from sightline.evaluation.options import EvaluationDescription, setting_of, variant_of
+from sightline.evaluation.runs import name_or_number
 from sightline.evaluation.score import score_file
 from sightline.evaluation.spec import Decide, Spec
 from sightline.formats.jsonl import METRICS, VERDICTS, is_run_name, read_recorded_verdicts
@@ -26,7 +29,7 @@ from sightline.store.database import NoStoreError
 from sightline.store.store import Store
 from sightline.text import print_note
 from sightline.types import Group, Result, Verdict
-from sightline.viewer.index import OutcomeIndex
+from sightline.viewer.index import OutcomeIndex, index_run
 
 
 @contextmanager
@@ -187,3 +190,33 @@ def score_into(store: Store, file: Path, task: AnswerTask | None, data: Sequence
         scored = asyncio.run(score_file(spec, str(file)))
         if scored.run is not None:
             store.labels.set_note(scored.run, str(file))
+
+
+# -- Runs of a store as one HTML file
+
+
+def write_html(
+    store: Store,
+    numbers: Sequence[int],
+    file: Path,
+    *,
+    folders: Sequence[Path] = (),
+    groups: int | None = None,
+    against: Sequence[str] = (),
+) -> list[Result]:
+    """Index the runs and write their report.
+
+    Without `groups`, each part has the default number; without `against`, the published rows of each run.
+    """
+    with needs_extra("web", "a report as HTML needs Jinja2"):
+        from sightline.viewer.html_report import GROUPS, ReportedRun, write_report
+    index = OutcomeIndex(store, folders)
+    runs = []
+    for number in numbers:
+        index_run(index, store, number)
+        result = index.open(number).result
+        result = add_published(result, *against) if against else result
+        runs.append(ReportedRun(number, name_or_number(store, number), result))
+    today = datetime.now().astimezone().strftime("%d %B %Y").lstrip("0")
+    write_report(index, runs, file, date=today, groups=GROUPS if groups is None else groups)
+    return [run.result for run in runs]
