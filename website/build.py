@@ -19,10 +19,10 @@ from typing import Any
 
 from sphinx.cmd.build import build_main
 
-from sightline.benchmarks.registry import benchmark_class, benchmark_names, export_formats
+from sightline.benchmarks.registry import benchmark_class, benchmark_names
+from sightline.cli.export import summaries
 from sightline.cli.list import describe
 from sightline.cli.main import COMMANDS, GROUPS, MODULES, build_parser, sentence
-from sightline.evaluation.run_tables import FORMS
 from sightline.evaluation.spec import RunOptions, ScoreOptions, SweepOptions, declared_options
 from sightline.formats.other_tools import LAYOUTS
 from sightline.reporting.notes import option_text, options_text
@@ -165,8 +165,7 @@ def _benchmark(one: dict[str, Any]) -> Iterator[str]:
 def formats() -> str:
     """The formats that `export` writes, and the layouts of answers that `score` and `import` recognise."""
     text = "# Formats of answers\n\n## Written by `sightline export`\n\n| `--as` | content |\n| --- | --- |\n"
-    text += "".join(f"| `{name}` | {_escaped(one.summary)} |\n" for name, one in export_formats().items())
-    text += "".join(f"| `{name}` | answers, groups and metrics, a table each |\n" for name in FORMS)
+    text += "".join(f"| `{name}` | {_escaped(summary)} |\n" for name, summary in summaries().items())
     text += "\n## Recognised by `sightline score` and `sightline import`\n\n"
     text += "| answers to | layout |\n| --- | --- |\n"
     for name in benchmark_names():
@@ -263,9 +262,10 @@ def _evaluation_options() -> str:
 
 
 def _escaped(text: str) -> str:
-    """A plain text as Markdown in which code between backticks stays, and named pages of docs/ are links."""
+    """A plain text as Markdown: code between backticks stays, options become code, pages links."""
     parts = re.split(r"(`[^`]+`)", text)
     plain = [re.sub(r"([\\*_<>\[\]#|$~])", r"\\\1", part) for part in parts[::2]]
+    plain = [re.sub(r"(?<![\w-])--[a-z][\w-]*", r"`\g<0>`", part) for part in plain]
     plain = [re.sub(r"docs/([\w-]+)\.md", r"[](/\1.md)", part) for part in plain]
     parts[::2] = plain
     return "".join(parts)

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import numpy
+from docutils import nodes
 from sphinx.application import Sphinx
 
 import sightline
@@ -31,7 +32,7 @@ html_css_files = ["style.css"]
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-smartquotes = False
+smartquotes = False  # they make a dash of the hyphens of an option
 
 # Docstrings are Markdown in one point: code stands between single backticks.
 default_role = "literal"
@@ -48,8 +49,16 @@ napoleon_use_rtype = False
 
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-signature", _without_objects)
+    app.connect("doctree-read", _with_dashes)
 
 
 def _without_objects(app: Sphinx, what: str, name: str, *found: Any) -> tuple[str, ...]:
     """A signature with `...` for defaults that are no literals, which Sphinx cannot read."""
     return tuple(part and re.sub(r"<[^<>]*(?:<[^<>]*>)?[^<>]*>", "...", part) for part in found[2:])
+
+
+def _with_dashes(app: Sphinx, page: nodes.document) -> None:
+    """Dashes between arguments and their meaning, which come as hyphens without smart quotes."""
+    for text in list(page.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" – "))

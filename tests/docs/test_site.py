@@ -16,7 +16,8 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 import sightline
-from sightline.benchmarks.registry import benchmark_names, export_formats
+from sightline.benchmarks.registry import benchmark_names
+from sightline.cli.export import summaries
 from sightline.cli.list import describe
 from sightline.cli.main import COMMANDS, build_parser
 
@@ -76,7 +77,7 @@ def test_every_option_metric_format_and_function_stands_on_its_page(site: Path) 
         assert [one for one in [*found["metrics"], *settings] if f">{one}<" not in text] == []
         assert [key for key in found["options"] if f">{key}=" not in text] == []
     text = (site / "formats.html").read_text()
-    assert [name for name in export_formats() if f">{name}<" not in text] == []
+    assert [name for name in summaries() if f">{name}<" not in text] == []
     ids = links(site / "api/functions.html")[0]
     assert [
         one for one in sightline.__all__ if one != "__version__" and f"sightline.api.{one}" not in ids

@@ -22,12 +22,16 @@ EXAMPLE = """examples:
 """
 
 
+def summaries() -> dict[str, str]:
+    """The formats by name, with what each one holds."""
+    found = {name: layout.summary for name, layout in export_formats().items()}
+    found |= {name: layout.summary for name, layout in FORMATS.items()}
+    return found | dict.fromkeys(FORMS, "a folder with answers, groups and metrics, a table each")
+
+
 def register(parser: argparse.ArgumentParser) -> None:
-    formats = export_formats()
-    summaries = {name: layout.summary for name, layout in formats.items()}
-    summaries |= {name: layout.summary for name, layout in FORMATS.items()}
-    summaries |= dict.fromkeys(FORMS, "a folder with answers, groups and metrics, a table each")
-    listed = "\n".join(f"  {name}: {summary}" for name, summary in summaries.items())
+    formats = summaries()
+    listed = "\n".join(f"  {name}: {summary}" for name, summary in formats.items())
     of_runs = ", ".join([*FORMATS, *FORMS])
     parser.epilog = f"{EXAMPLE}\nformats:\n{listed}"
     parser.add_argument(
@@ -40,7 +44,7 @@ def register(parser: argparse.ArgumentParser) -> None:
         dest="layout",
         required=True,
         metavar="FORMAT",
-        help=", ".join(summaries),
+        help=", ".join(formats),
     )
     parser.add_argument(
         "--out", required=True, metavar="PATH", help="the file to write, or the folder of tables"
