@@ -43,6 +43,7 @@ EXAMPLE = """examples:
   sightline compare 3 4 --tests                all significance tests, and the smallest detectable difference
   sightline compare 3 4 --margin 2             is run 4 non-inferior, or equivalent, within 2 points?
   sightline compare 3 4 --fail-if worse        exit status 5 if run 4 is significantly worse
+  sightline compare 3 4 --why                  prompts, responses, reading ...: where do they differ?
   sightline compare 3 4 --judge openai/gpt-4o  which answers does a judge prefer, in both orders?
   sightline compare 3 4 --policy policy.toml   the rules of a file; exit status 5 if one is not met
   sightline compare 3 4 --policy policy.toml --policy-out policy.xml --policy-out summary.md
@@ -82,6 +83,12 @@ def register(parser: argparse.ArgumentParser) -> None:
         choices=LISTS,
         metavar="CHANGE",
         help=f"list the answers of this change: {', '.join(LISTS)} (--json without --list: all)",
+    )
+    add(
+        "--why",
+        action="store_true",
+        help="print where two runs of the same items differ: prompts, images, responses, reading, references"
+        " and items left out, with examples; the runs may be of different tools",
     )
     add(
         "--margin",
@@ -132,6 +139,8 @@ def execute(options: argparse.Namespace) -> int:
     )
     from sightline.evaluation.reports import compare_words
 
+    if options.why:
+        return _why(options)
     if len(options.other) > 1:
         _refuse_of_two(options)
     for name in ("judge_gen", "data", "dry_run", "on") if options.judge is None else ():
@@ -189,6 +198,26 @@ def execute(options: argparse.Namespace) -> int:
     print_conditions_met(met)
     statuses.append(5 if met else 0)
     return max(statuses)  # no number depends on the judge's budget: 5 is before 4
+
+
+def _why(options: argparse.Namespace) -> int:
+    """Print where two runs differ, in place of the differences of their metrics."""
+    from sightline.cli.printing import print_tables
+    from sightline.evaluation.reports import why_tables
+
+    others = ("tests", "list", "margin", "plot", "judge", "fail_if", "policy", "by", "metric", "against")
+    for name in others:
+        if getattr(options, name) not in (None, False, []):
+            word = name.replace("_", "-")
+            raise UserError(f"--{word} is about metrics, and --why is not", expected=f"--why, or --{word}")
+    words = [*options.base, *(word for other in options.other for word in other)]
+    if len(words) != 2:
+        raise UserError(
+            f"--why compares two runs, found {len(words)}", expected="sightline compare A B --why"
+        )
+    tables = why_tables(words[0], words[1], options.store, full=options.format in ("csv", "json"))
+    print_tables(tables, options.format, is_brief=options.format == "table" and not options.all)
+    return 0
 
 
 def _judge(compared: ComparedRuns, options: argparse.Namespace) -> tuple[list[ReportTable], int]:

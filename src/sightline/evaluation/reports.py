@@ -41,6 +41,7 @@ from sightline.metrics.flips import pair_groups
 from sightline.metrics.significance import Comparison, corrected_together
 from sightline.metrics.tally import tally
 from sightline.metrics.variants import VARIANT, AnswerCount, by_variant, frequent_answers
+from sightline.reporting.causes import causes_tables, find_causes
 from sightline.reporting.comparison import (
     ComparedRuns,
     check_label,
@@ -418,3 +419,17 @@ def compare_words(
         )
         for (comparison, rows), corrected in zip(found, corrected_together(tests), strict=True)
     ]
+
+
+def why_tables(base: str, other: str, url: str, *, full: bool) -> list[ReportTable]:
+    """Tables of where two runs of the same items differ, whatever data they name."""
+    with opened_runs([base, other], url) as (names, store):
+        first, second = (judged_run(store, name) for name in names)
+    if first.result.benchmark != second.result.benchmark:
+        found, expected = second.result.benchmark, first.result.benchmark
+        raise UserError("the runs belong to different benchmarks", found=found, expected=expected)
+    pairing = pair_groups(first.sent, second.sent, whatever_data=True)
+    check_shared((first, second), pairing)
+    causes = find_causes((first.name, second.name), first.sent, second.sent, pairing)
+    tasks = dict.fromkeys(f"{one.benchmark}:{one.setting}" for one in (first.result, second.result))
+    return causes_tables(causes, " and ".join(tasks), full=full)

@@ -191,7 +191,7 @@ class ComparedAnswers:
 
 # -- Which groups and probes of two runs belong together
 
-_IMAGE = re.compile("[0-9a-f]{64}")
+IMAGE_DIGEST = re.compile("[0-9a-f]{64}")
 """A cluster that is the digest of an image."""
 
 
@@ -242,8 +242,10 @@ class Pairing(Struct, frozen=True):
     unchecked: int = 0
 
 
-def pair_groups(base: Mapping[GroupKey, Group], other: Mapping[GroupKey, Group]) -> Pairing:
-    """Pair the groups of two runs, in the order of the second."""
+def pair_groups(
+    base: Mapping[GroupKey, Group], other: Mapping[GroupKey, Group], *, whatever_data: bool = False
+) -> Pairing:
+    """Pair the groups of two runs, in the order of the second; with `whatever_data`, of other data too."""
     there, here = _by_sample(base), _by_sample(other)
     keys: list[tuple[GroupKey, GroupKey]] = []
     different: list[str] = []
@@ -256,7 +258,8 @@ def pair_groups(base: Mapping[GroupKey, Group], other: Mapping[GroupKey, Group])
         first = earlier[there[sample][0]], later[here[sample][0]]
         if _data_differ(*first):
             different.append(sample)
-            continue
+            if not whatever_data:
+                continue
         unchecked += not all(map(_digest, first))
         of_sample = list(_pairs_of_sample(there[sample], here[sample]))
         keys += of_sample
@@ -328,7 +331,7 @@ def _data_differ(base: Group, other: Group) -> bool:
     digests = _digest(base), _digest(other)
     clusters = {base.cluster, other.cluster}
     readable = not any(cluster.startswith("file ") for cluster in clusters)
-    first_images = hold_images(*digests) and all(map(_IMAGE.fullmatch, clusters))
+    first_images = hold_images(*digests) and all(map(IMAGE_DIGEST.fullmatch, clusters))
     return not may_be_equal(*digests) or (readable and len(clusters) > 1 and not first_images)
 
 
