@@ -212,6 +212,11 @@ API = {
         "[](../building.md) shows it in use.",
         {"sightline.builders.perturb": "Perturbation TextPerturbation Perturbed"},
     ),
+    "trackers": (
+        "Interface of trackers",
+        "[](../tracking.md) says what a tracker gets, [](../extending.md) shows one.",
+        {"sightline.interop.tracking": "Tracker TrackedRun"},
+    ),
     "formats": (
         "Interface of export formats",
         "[](../extending.md) shows it in use.",

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sightline.errors import UserError, hide_secrets, needs_extra
 from sightline.evaluation.options import EvaluationDescription, judge_names
@@ -50,7 +51,8 @@ class Tracker(ABC):
     """That by which it is registered."""
 
     @abstractmethod
-    def start(self, run: TrackedRun) -> None: ...
+    def start(self, run: TrackedRun) -> None:
+        """Begin a run of the tracker."""
 
     @abstractmethod
     def log(self, values: Mapping[str, float], step: int | None) -> None:
@@ -128,7 +130,7 @@ async def run_tracked(spec: Spec, *, show_progress: bool = False, **more: Any) -
 
         def start(run: int, description: EvaluationDescription) -> None:
             task = f"{description.benchmark}:{description.setting}"
-            name = spec.name or hide_secrets(f"{task} {description.model}")
+            name = spec.name or f"{task} {description.model}"
             settings = {
                 "run": run,
                 "task": task,
@@ -212,8 +214,9 @@ class Tracked:
         self._runs = self._failed = False
 
     def start(self, run: TrackedRun) -> None:
+        shown = replace(run, name=hide_secrets(run.name), settings=_without_secrets(run.settings))
         try:
-            self._tracker.start(run)
+            self._tracker.start(shown)
         except UserError:
             raise
         except Exception as error:
@@ -242,3 +245,11 @@ class Tracked:
                     f"the tracker '{self._tracker.name}' failed and lacks values: {error_and_line(error)}"
                 )
             self._failed = True
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_secrets(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_secrets(one) for one in value]
+    return hide_secrets(value) if isinstance(value, str) else value
