@@ -103,6 +103,9 @@ def test_runs_are_made_read_and_judged_without_an_extra(tmp_path: Path) -> None:
         (["worker", "--model", "mini"], "local"),
         ([*RUN, "--model", "mini"], "local"),
         (["score", "groups:groups.jsonl", "answers.xlsx", "--store", "s.db"], "table"),
+        (["data", "pack", "groups.jsonl", "--out", "packed"], "table"),
+        (["export", "1", "--as", "inspect", "--out", "r.eval", "--store", "s.db"], "inspect"),
+        (["export", "1", "--as", "hf-eval-results", "--out", "r.yaml", "--store", "s.db"], "hub"),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(tmp_path: Path, words: list[str], extra: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -495,6 +496,47 @@ def execute_unpack(options: argparse.Namespace) -> int:
     return 0
 
 
+# -- `sightline data pack`: make a data set for others of a groups file
+
+PACK_EXAMPLE = """examples:
+  sightline data pack built/groups.jsonl --out packed/mine   data/test.parquet, README.md and croissant.json
+  sightline data unpack packed/mine/data/test.parquet --name again
+"""
+
+
+def register_pack(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = PACK_EXAMPLE
+    add = parser.add_argument
+    add("groups", metavar="FILE", help="a groups file, such as `build` and `data groups` write")
+    add("--out", required=True, metavar="DIR", help="the new folder; its name is that of the data set")
+    add("--split", type=_split, default="test", metavar="S", help="name of the split (default: test)")
+    add("--json", action="store_true", help="print JSON")
+    add_quiet(parser)
+    parser.set_defaults(execute=execute_pack)
+
+
+def _split(name: str) -> str:
+    if not re.fullmatch(r"\w+(\.\w+)*", name):  # as `datasets` takes it
+        raise argparse.ArgumentTypeError("letters, digits, _ and dots between them")
+    return name
+
+
+def execute_pack(options: argparse.Namespace) -> int:
+    from sightline.data.groups_table import pack_groups
+
+    made = pack_groups(
+        Path(options.groups), Path(options.out), options.split, show_progress=not options.quiet
+    )
+    if options.json:
+        print_json(made)
+    else:
+        held = (counted(made.groups, "group"), counted(made.lines, "line"), counted(made.images, "image"))
+        with output_errors():
+            print_line(f"{made.folder}: {', '.join(held)}")
+        print_note("its README.md names no licence and no origin: add them before you share it")
+    return 0
+
+
 # -- The options that `data check` and `data describe` share
 
 
@@ -544,5 +586,6 @@ SUBCOMMANDS = {
     "check": (register_check, "verify the records and images of a data folder; compare it with the release"),
     "groups": (register_groups, "make a groups file of a table with images, and list the rows left out"),
     "unpack": (register_unpack, "make records and an images folder of the Parquet files of a data set"),
+    "pack": (register_pack, "make a data set of a groups file: Parquet with images, a card, Croissant"),
     "describe": (register_describe, "count the samples, labels, lengths and verbs of a data folder"),
 }

@@ -1,10 +1,11 @@
-"""Makes a groups file of a table, or records of tables, with the images that their cells name or hold."""
+"""Makes a groups file of a table, or records of tables, with the images in their cells; and packs groups."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,19 +16,20 @@ from typing import Any
 
 import msgspec
 import pybase64
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+import sightline
 from sightline.benchmarks.groups.data import GROUPS
 from sightline.benchmarks.released import UNPACKED
-from sightline.errors import UserError, some_of, unknown_name
+from sightline.errors import UserError, needs_extra, some_of, unknown_name
 from sightline.formats.files import file_digest, read_bytes, temporary_folder
-from sightline.formats.groups import GroupLine, check_options, is_below, write_groups
+from sightline.formats.groups import GroupLine, check_options, is_below, read_groups, write_groups
 from sightline.formats.tables import PARQUET, parquet_rows, read_table, table_rows
 from sightline.images import BadImage, decode, inspect_image, read_original
 from sightline.progress import progress
 from sightline.scoring.letters import are_shown, lettered
-from sightline.text import cell_text, json_records
+from sightline.text import cell_text, indented_json, json_records
 from sightline.types import LETTERS, ImageFile, ImageRef
 
 Row = Mapping[str, Any]
@@ -302,27 +304,35 @@ class Unpacked(Struct, frozen=True):
 def unpack_tables(tables: Sequence[Path], folder: Path, *, show_progress: bool = False) -> Unpacked:
     """Write the rows of tables, the parts of one data set, as records into a new folder, with their images.
 
-    A cell with the bytes of an image becomes its path in the folder, a list of them a list of paths.
+    A cell with the bytes of an image becomes its path in the folder, a list of them a list of paths. What
+    `pack_groups` wrote becomes a groups file again.
     """
     _refuse_repeated(tables)
-    number = 0
+    number, name = 0, UNPACKED
     with _new_folder(folder) as fresh, progress("rows", None, "rows", show_progress=show_progress) as advance:
         with (fresh / UNPACKED).open("wb") as file:
             for table in tables:
                 store = _Images(fresh, table.parent)
                 for where, row in _read(table):
-                    # A column of the Hub's NaturalBench has had a space after its name.
-                    record = {
-                        name.strip(): _unpacked(cell, store, (table, where, name))
-                        for name, cell in row.items()
-                    }
+                    if not number and set(PACKED) <= row.keys():
+                        name = GROUPS
+                    record: Any
+                    if name == GROUPS:
+                        record = _line_of_packed(row, store, (table, where))
+                    else:
+                        # A column of the Hub's NaturalBench has had a space after its name.
+                        record = {
+                            column.strip(): _unpacked(cell, store, (table, where, column))
+                            for column, cell in row.items()
+                        }
                     file.write(msgspec.json.encode(record) + b"\n")
                     number += 1
                     advance(1)
         if not number:
             raise UserError("has no rows", file=tables[0])
-        images = sum(1 for _ in (fresh / IMAGES).glob("*"))
-    return Unpacked(str(folder / UNPACKED), number, images)
+        images = sum(1 for path in fresh.rglob("*") if path.is_file()) - 1
+        (fresh / UNPACKED).rename(fresh / name)
+    return Unpacked(str(folder / name), number, images)
 
 
 def _refuse_repeated(tables: Sequence[Path]) -> None:
@@ -351,6 +361,230 @@ def _unpacked(cell: Any, store: _Images, place: tuple[Path, str, str]) -> Any:
         ) from None
 
 
+# -- Groups as a data set for others: Parquet with the bytes of images, a card and Croissant's description
+
+MEANINGS: Mapping[str, str] = {
+    "group": "the thing that all lines of a group are about",
+    "variant": "the perturbation: once in its group",
+    "images": "the images sent before the prompt, in their order",
+    "prompt": "the text sent",
+    "question": "the question that a judge gets; empty for the prompt",
+    "references": "each of them is right: a text, or the text or the letter of an option",
+    "options": "the options in the order shown; empty for an open question",
+    "labels": "what results are split by, as JSON: label to a value or a list of values",
+    "cluster": "the independent unit of confidence intervals; empty for the content of the first image",
+    "facts": "further data of the builder, as JSON",
+    "response": "an answer that was collected, as JSON",
+}
+"""The columns of packed groups, the last one only where a line has a response."""
+
+PACKED = tuple(name for name in MEANINGS if name != "response")
+
+_LISTS = ("references", "options")
+_ROWS_TOGETHER = 100
+"""The rows of a part of the file, as the Hub's viewer wants them where rows hold images."""
+
+
+class Packed(Struct, frozen=True):
+    """What was made: the folder, and how many lines, groups and different images it holds."""
+
+    folder: str
+    lines: int
+    groups: int
+    images: int
+
+
+def pack_groups(groups: Path, folder: Path, split: str, *, show_progress: bool = False) -> Packed:
+    """Write a groups file and its images as a data set that `datasets` and Croissant's readers open.
+
+    The new folder gets `data/SPLIT.parquet`, README.md and croissant.json. An image stands in each row that
+    shows it.
+    """
+    lines = read_groups(groups)
+    columns = [*PACKED, *(["response"] if any(line.response is not UNSET for line in lines) else [])]
+    with needs_extra("table", "a Parquet file needs pyarrow, which is not installed", folder):
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
+    image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    types = dict.fromkeys(_LISTS, pyarrow.list_(pyarrow.string())) | {"images": pyarrow.list_(image)}
+    schema = pyarrow.schema(
+        [(name, types.get(name, pyarrow.string())) for name in columns],
+        # Where `datasets` reads that a column holds images.
+        metadata={"huggingface": json.dumps({"info": {"features": _features(columns)}})},
+    )
+    digests: set[str] = set()
+    name = f"data/{split}.parquet"
+    with _new_folder(folder) as fresh:
+        (fresh / "data").mkdir()
+        with (
+            ParquetWriter(fresh / name, schema) as writer,
+            progress("lines", len(lines), "rows", show_progress=show_progress) as advance,
+        ):
+            for start in range(0, len(lines), _ROWS_TOGETHER):
+                part = lines[start : start + _ROWS_TOGETHER]
+                rows = [
+                    _packed(line, columns, (groups, f"line {start + number}"), digests)
+                    for number, line in enumerate(part, 1)
+                ]
+                writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
+                advance(len(part))
+        made = Packed(str(folder), len(lines), len({line.group for line in lines}), len(digests))
+        (fresh / "README.md").write_text(_card(made, folder.name, split, columns))
+        description = _croissant(folder.name, split, columns, fresh / name)
+        (fresh / "croissant.json").write_bytes(indented_json(description))
+    return made
+
+
+def _features(columns: Sequence[str]) -> dict[str, Any]:
+    """The columns as `datasets` declares them; `Sequence` is the list that all of its versions read."""
+    text = {"dtype": "string", "_type": "Value"}
+    lists = {
+        "images": {"feature": {"_type": "Image"}, "_type": "Sequence"},
+        **{name: {"feature": text, "_type": "Sequence"} for name in _LISTS},
+    }
+    return {name: lists.get(name, text) for name in columns}
+
+
+def _packed(
+    line: GroupLine, columns: Sequence[str], place: tuple[Path, str], digests: set[str]
+) -> dict[str, Any]:
+    file, where = place
+    images = []
+    for path in line.images:
+        try:
+            found = inspect_image(ImageRef(str(file.parent / path), str(file.parent)), {})
+            images.append({"bytes": read_original(found.path, found.digest), "path": path})
+        except BadImage as error:
+            raise UserError(str(error), file=file, record=where, field="images") from None
+        digests.add(found.digest)
+    row: dict[str, Any] = {name: getattr(line, name) for name in columns}
+    encoded: dict[str, Any] = {
+        name: None if row[name] is UNSET else msgspec.json.encode(row[name]).decode()
+        for name in ("labels", "facts", "response")
+        if name in row
+    }
+    return {**row, **encoded, "images": images, **{name: list(row[name]) for name in _LISTS}}
+
+
+def _line_of_packed(row: Row, store: _Images, place: tuple[Path, str]) -> GroupLine:
+    """The line that a packed row was made of; its images get the names that they had."""
+    file, where = place
+    try:
+        images = tuple(store.add_named(cell) for cell in row["images"] or ())
+    except _UnusableRow as error:
+        raise UserError(str(error), file=file, record=where, field="images") from None
+    record = {name: row[name] for name in PACKED if row[name] is not None} | {"images": images}
+    try:
+        record |= {name: msgspec.json.decode(row[name]) for name in ("labels", "facts") if name in record}
+        if row.get("response") is not None:
+            record["response"] = msgspec.json.decode(row["response"])
+        return msgspec.convert(record, GroupLine)
+    except (msgspec.MsgspecError, TypeError) as error:
+        expected = "rows that `sightline data pack` wrote"
+        raise UserError(f"is no packed line ({error})", file=file, record=where, expected=expected) from None
+
+
+def _card(made: Packed, name: str, split: str, columns: Sequence[str]) -> str:
+    """README.md as the Hub and `datasets` read it; licence and origin are for its owner to add."""
+    listed = "\n".join(f"| `{column}` | {MEANINGS[column]} |" for column in columns)
+    return f"""---
+configs:
+- config_name: default
+  data_files:
+  - split: "{split}"
+    path: "data/{split}.parquet"
+task_categories:
+- visual-question-answering
+tags:
+- sightline
+---
+
+# {name}
+
+{made.groups:,} groups of questions in {made.lines:,} lines, with {made.images:,} images. The lines of a group
+belong together: a metric counts groups. Written by sightline {sightline.__version__}.
+
+| column | meaning |
+| --- | --- |
+{listed}
+
+```python
+from datasets import load_dataset
+
+lines = load_dataset("{name}", split="{split}")
+```
+
+```shell
+sightline data unpack data/{split}.parquet --name {name}    # the groups file and its images
+sightline run groups:data/{name}/groups.jsonl --model MODEL
+```
+"""
+
+
+def _croissant(name: str, split: str, columns: Sequence[str], parquet: Path) -> dict[str, Any]:
+    """The description of the data set in Croissant 1.0 (mlcommons.org/croissant), as JSON-LD."""
+    file = f"{split}.parquet"
+    fields = []
+    for column in columns:
+        source: dict[str, Any] = {"fileObject": {"@id": file}, "extract": {"column": column}}
+        of_field: dict[str, Any] = {
+            "@type": "cr:Field",
+            "@id": f"lines/{column}",
+            "name": column,
+            "description": MEANINGS[column],
+            "dataType": "sc:Text",
+            "source": source,
+        }
+        if column in (*_LISTS, "images"):
+            of_field["repeated"] = True
+        if column == "images":
+            of_field["dataType"] = "sc:ImageObject"
+            source["transform"] = {"jsonPath": "bytes"}
+        fields.append(of_field)
+    return {
+        "@context": CROISSANT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": name,
+        "description": "Groups of questions about images.",
+        "distribution": [
+            {
+                "@type": "cr:FileObject",
+                "@id": file,
+                "name": file,
+                "contentUrl": f"data/{file}",
+                "contentSize": f"{parquet.stat().st_size} B",
+                "encodingFormat": "application/x-parquet",
+                "sha256": file_digest(parquet),
+            }
+        ],
+        "recordSet": [{"@type": "cr:RecordSet", "@id": "lines", "name": "lines", "field": fields}],
+    }
+
+
+_TERMS = (
+    "citeAs", "column", "extract", "field", "fileObject", "fileProperty", "fileSet", "format", "includes",
+    "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
+    "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
+    "equivalentProperty",
+)  # fmt: skip
+
+CROISSANT: Mapping[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "sc": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{name: f"cr:{name}" for name in _TERMS},
+}
+"""The context of Croissant 1.0, whole: its readers warn of a shorter one."""
+
+
 # -- The images: by path, as bytes, or in base64 as VLMEvalKit's tables hold them
 
 SHORTEST_BASE64 = 65
@@ -360,7 +594,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
 
 
 class _Images:
-    """The images of the new folder; each content is written once."""
+    """The images of the new folder; each content is written once, under its digest or the name it had."""
 
     def __init__(self, folder: Path, root: Path, rows: Iterable[tuple[str, Row]] = ()) -> None:
         self._folder = folder / IMAGES
@@ -393,6 +627,20 @@ class _Images:
             written.rename(written.with_suffix(f".{kind}"))
             self._names[digest] = f"{IMAGES}/{digest}.{kind}"
         return self._names[digest]
+
+    def add_named(self, cell: Any) -> str:
+        """Write an image under the path that it had, if that is free and stays in the folder."""
+        content = cell.get("bytes")
+        path = os.path.normpath(cell.get("path") or "")
+        if content is None or not is_below(path) or path.casefold() == GROUPS:
+            return self.add(cell)
+        written = self._folder.parent / path
+        if written.exists():
+            return path if written.is_file() and written.read_bytes() == content else self.add(content)
+        written.parent.mkdir(parents=True, exist_ok=True)
+        written.write_bytes(content)
+        _inspected(written, self._folder.parent, whole=True)
+        return path
 
 
 def _content(cell: Any, text: str, root: Path) -> bytes:
