@@ -40,6 +40,10 @@ def main() -> int:
         "--source", metavar="URL", help="where the files of the repository are shown, such as .../blob/main"
     )
     options = parser.parse_args()
+    if options.out.exists() and not (options.out / "objects.inv").exists():
+        parser.error(
+            f"{options.out} exists, and is no site: expected a new folder, or one that this command made"
+        )
     shutil.rmtree(options.out, ignore_errors=True)
     with TemporaryDirectory() as folder:
         sources = Path(folder)
