@@ -158,7 +158,7 @@ def test_every_eval_ever_takes_the_files_of_a_run(codis: Path, tmp_path: Path) -
     python = python_of("3.12")
     if python is None:
         pytest.skip("every-eval-ever needs Python 3.12")
-    own = scored(codis)
+    own = scored(codis, "--judge", "baseline/chance", "--judge", "rules")
     # The developer stands in the name, and an answer without a verdict has no line.
     call("export", "1", "--as", "eee", "--model", "hf/acme/see-7b", "--out", tmp_path)
     folder = tmp_path / "data/codis/acme/see-7b"
@@ -177,6 +177,8 @@ def test_every_eval_ever_takes_the_files_of_a_run(codis: Path, tmp_path: Path) -
     assert len(results) == sum(one["value"] is not None for one in own["metrics"])
     (found,) = [one for one in results if one["evaluation_result_id"] == "acc_p:all"]
     (expected,) = [one for one in own["metrics"] if (one["metric"], one["subset"]) == ("acc_p", "all")]
+    (judge,) = found["metric_config"]["llm_scoring"]["judges"]
+    assert judge["model_info"]["name"] == "baseline/chance"
     interval = found["score_details"]["uncertainty"]["confidence_interval"]
     assert found["score_details"]["score"] == expected["value"]
     assert (interval["lower"], interval["upper"]) == (expected["low"], expected["high"])

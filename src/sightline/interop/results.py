@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -42,7 +43,7 @@ class SentImage(NamedTuple):
     file: ImageFile | None
 
 
-class Exported(Struct, frozen=True):
+class Exported(Struct, frozen=True, dict=True):
     """A run with all that its files for other tools hold.
 
     `verdicts` are those of every judge on one answer, by its key; `about_several` counts those on several
@@ -63,6 +64,12 @@ class Exported(Struct, frozen=True):
     @property
     def when(self) -> str:
         return datetime.fromtimestamp(self.time, UTC).isoformat(timespec="seconds")
+
+    @cached_property
+    def judge_models(self) -> frozenset[str]:
+        return frozenset(
+            one.judge for verdicts in self.verdicts.values() for one in verdicts if one.kind == "model"
+        )
 
     def notes(self) -> list[str]:
         """What no format of single answers holds."""
@@ -144,10 +151,10 @@ def _exported(store: Store | None, name: RunName, data: str | None, model: str, 
         assert store is not None
         folders += map(Path, read_stored_run(store, name).folders)
         time = store.runs.row(name).created
-    of_answer: dict[str, dict[tuple[str, int], Verdict]] = {}
+    of_answer: dict[str, dict[tuple[str, str, int], Verdict]] = {}
     for one in verdicts:
         if len(one.targets) == 1:
-            of_answer.setdefault(one.targets[0], {})[one.judge, one.draw] = one
+            of_answer.setdefault(one.targets[0], {})[one.question, one.judge, one.draw] = one
     outcomes = [outcome for group in run.groups.values() for outcome in group]
     return Exported(
         result=run.result,
@@ -458,6 +465,7 @@ def _write_every_eval_ever(run: Exported, out: Path) -> list[str]:
             (undecided, "undecided answers are not right in its lines; `verdict` in their metadata says so"),
             (len(result.metrics) - len(results), "metrics without a value are left out"),
         ),
+        *(["judge prompts are named, not quoted"] if run.judge_models else []),
         "a line is one answer and a metric counts groups: no line names the metric that it enters",
         "who evaluated is unknown: set source_organization_name and evaluator_relationship in the file",
         *run.notes(),
@@ -508,7 +516,7 @@ def _eee_result(run: Exported, value: MetricValue) -> dict[str, Any]:
             "score_type": "continuous",
             "min_score": "-Infinity" if low is None else low,
             "max_score": "Infinity" if high is None else high,
-            **_eee_judges(run),
+            **_eee_judges(run, value),
             "additional_details": {name: text for name, text in details.items() if text},
         },
         "score_details": {"score": value.value, "uncertainty": uncertainty},
@@ -559,15 +567,15 @@ def _eee_source(run: Exported) -> dict[str, Any]:
     }
 
 
-def _eee_judges(run: Exported) -> dict[str, Any]:
-    """The models that judged; rules and humans are in the details of a metric."""
-    judges = {one.judge for verdicts in run.verdicts.values() for one in verdicts if one.kind == "model"}
+def _eee_judges(run: Exported, value: MetricValue) -> dict[str, Any]:
+    """The models that judged for a metric; rules and humans are in its details."""
+    judges = [judge for judge in (value.judge or "").split(", ") if judge in run.judge_models]
     if not judges:
         return {}
     prompt = run.result.options.get("judge_prompt") or "that of the benchmark"
     return {
         "llm_scoring": {
-            "judges": [{"model_info": _eee_model(judge, {})} for judge in sorted(judges)],
+            "judges": [{"model_info": _eee_model(judge, {})} for judge in judges],
             "input_prompt": f"judge prompt of {run.result.benchmark} in sightline: {prompt}",
         }
     }
