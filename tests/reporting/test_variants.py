@@ -111,6 +111,26 @@ def test_whole_groups_and_a_clean_variant_are_counted_as_pandas_counts_them(
         assert row["drop value"] == pytest.approx(100 * (table["b"].mean() - table[row["second"]].mean()))
 
 
+def test_groups_flip_only_where_the_right_answers_are_the_same(
+    scored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who always says yes is right in one of two opposite questions, and does not flip."""
+    [groups, *_] = printed(capsys, scored, "--why")
+    assert any("some right: groups that flip" in note for note in groups["notes"])
+    file = tmp_path / "opposite.jsonl"
+    lines = [
+        {"group": str(number), "variant": variant, "response": "yes", "references": [right]}
+        for number in range(3)
+        for variant, right in (("asked", "yes"), ("opposite", "no"))
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["score", "groups", str(file), "--set", "embedder=none", "--out", str(tmp_path / "o"), "--quiet"]
+    assert main(words) == 0
+    [groups, *_] = printed(capsys, tmp_path / "o", "--why")
+    assert not any("flip" in note for note in groups["notes"])
+    assert any("3 groups with different right answers" in note for note in groups["notes"])
+
+
 def test_lines_of_the_original_are_no_variant_and_the_error_says_what_makes_them_one(
     scored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -170,14 +170,14 @@ def _differences(before: Outcome, after: Outcome) -> Iterator[tuple[Cause, _Side
     said = _Sides(*(one.response if one.answered else f"no answer: {one.error}" for one in (before, after)))
     yield "responses", said, said.first != said.second
     references = _Sides(*("; ".join(one.references) or None for one in (before, after)))
-    same_references = not references.known or _right(before) == _right(after)
+    same_references = not references.known or right_answers(before) == right_answers(after)
     read = _Sides(*(f"{one.extracted or one.verdict} ({one.judge})" for one in (before, after)))
     reads_other = said.first == said.second and same_references and before.right != after.right
     yield "reading", read, reads_other
     yield "references", references, not same_references
 
 
-def _right(one: Outcome) -> frozenset[str]:
+def right_answers(one: Outcome) -> frozenset[str]:
     """The right answers as texts, whatever the order of the options."""
     positions = right_positions(one.references, one.options)
     return frozenset(one.options[position].strip() for position in positions) or frozenset(one.references)

@@ -21,6 +21,7 @@ from sightline.metrics.variants import (
     AnswerCount,
     order_metrics,
 )
+from sightline.reporting.causes import right_answers
 from sightline.reporting.notes import MANY_UNDECIDED, REMEDY, undecided_share
 from sightline.reporting.table import Column, Field, ReportTable, Value, build_table, estimate
 from sightline.text import counted
@@ -36,7 +37,7 @@ _COMPARED = (
 )
 
 _WHOLE = (
-    "all right: the worst case over the variants; some right: groups that flip",
+    "all right: the worst case over the variants; some right: {}",
     "answers differ: of groups with all answers and one reference, those with more than one answer",
 )
 
@@ -111,7 +112,13 @@ def _of_groups(title: str, groups: Sequence[Group], values: Iterable[MetricValue
     unanswered = sum(not group.complete for group in groups if len(group) > 1)
     missing = f"{counted(unanswered, 'group')} with a missing answer, which is not right"
     notes = [missing] if unanswered else []
-    return build_table(f"{title}, groups", _METRIC_FIELDS, rows, notes, _WHOLE)
+    several = sum(len({right_answers(outcome) for outcome in group}) > 1 for group in groups)
+    some = (
+        f"groups with right and wrong answers; {counted(several, 'group')} with different right answers have "
+        "some right if all answers are the same"
+    )
+    legend = (_WHOLE[0].format(some if several else "groups that flip"), *_WHOLE[1:])
+    return build_table(f"{title}, groups", _METRIC_FIELDS, rows, notes, legend)
 
 
 class Lead(NamedTuple):
