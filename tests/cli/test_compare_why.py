@@ -53,7 +53,7 @@ def test_the_same_replies_in_another_number_differ_by_the_reading(
     counts, examples, said = why(tmp_path, capsys, "theirs", "ours")
     assert differing(counts) == {"reading": others}
     assert counts["reading"]["changed"] == others
-    assert f"theirs has {own} right" in said
+    assert f"{own} in theirs" in said
     assert len(examples) == min(others, 3)
     assert all(one["first"].endswith(f"({tool})") and one["second"].endswith("(rules)") for one in examples)
 
@@ -151,6 +151,28 @@ def test_each_planted_difference_is_counted_and_a_verdict_is_explained_once(
     assert (images["first"], images["second"]) == ("640 x 480", "320 x 240")
 
 
+def test_an_answer_without_a_reference_in_one_run_has_no_other_verdict(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    for name, references in (("one", ["A"]), ("two", [])):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text(json.dumps(line(1, references=references)))
+        score(tmp_path, "groups", file, name)
+    counts, _, said = why(tmp_path, capsys, "one", "two")
+    assert not differing(counts)
+    assert "100.0 % in one, none scored in two. No verdict differs" in said
+    assert "two: 1 answer without a reference" in said
+
+
+def test_a_difference_in_spaces_is_seen(tmp_path: Path, capsys: Capture) -> None:
+    for name, space in (("one", ""), ("two", " \n")):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text(json.dumps(line(1, prompt=f"Left or right?{space}")))
+        score(tmp_path, "groups", file, name)
+    assert main(["compare", "one", "two", "--why", "--store", str(tmp_path / "s.db")]) == 0
+    assert "right?\u2423\\n" in capsys.readouterr().out.replace("\n", "")
+
+
 def test_equal_runs_differ_in_nothing(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(json.dumps(line(1)))
@@ -159,7 +181,7 @@ def test_equal_runs_differ_in_nothing(tmp_path: Path, capsys: Capture) -> None:
     counts, examples, said = why(tmp_path, capsys, "one", "two")
     assert not differing(counts)
     assert not examples
-    assert "no verdict differs" in said
+    assert "No verdict differs" in said
 
 
 def test_why_is_about_two_runs_and_no_metric(tmp_path: Path, capsys: Capture) -> None:

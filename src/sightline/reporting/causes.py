@@ -60,8 +60,8 @@ class Counts(Struct):
 class Causes(Struct, frozen=True):
     """What differs between two runs.
 
-    `right` are the answers right in each run, of `items` that both hold. `only` names the items of one run
-    only, `other_data` the samples that a comparison leaves out because their data differ.
+    Of `items` that both hold, `right` are right in each run and `scored` have a verdict. `only` counts the
+    items of one run only, `other_data` names the samples that a comparison leaves out: their data differ.
     """
 
     runs: tuple[str, str]
@@ -69,6 +69,7 @@ class Causes(Struct, frozen=True):
     examples: Sequence[Example]
     items: int
     right: tuple[int, int]
+    scored: tuple[int, int]
     only: tuple[int, int]
     other_data: tuple[str, ...]
 
@@ -93,7 +94,7 @@ def find_causes(
     """Compare two runs item by item. `pairing` holds pairs of other data, too."""
     counts = {cause: Counts() for cause in CAUSES}
     shown: defaultdict[str, list[Example]] = defaultdict(list)
-    items, right, only = 0, [0, 0], [0, 0]
+    items, right, scored, only = 0, [0, 0], [0, 0], [0, 0]
     matched: tuple[set[_Item], set[_Item]] = (set(), set())
 
     def show(example: Example) -> None:
@@ -104,6 +105,7 @@ def find_causes(
         items += 1
         for side, one in enumerate(both):
             right[side] += one.right
+            scored[side] += one.verdict != "unscored"
             matched[side].add(_item(one))
         _compare(*both, counts, show)
     for side, groups in enumerate((base, other)):
@@ -119,6 +121,7 @@ def find_causes(
         [example for what in order for example in shown[what]],
         items,
         (right[0], right[1]),
+        (scored[0], scored[1]),
         (only[0], only[1]),
         pairing.different,
     )
@@ -135,7 +138,7 @@ def _item(one: Outcome) -> _Item:
 def _compare(
     before: Outcome, after: Outcome, counts: Mapping[Cause, Counts], show: Callable[[Example], None]
 ) -> None:
-    changed = before.right != after.right
+    changed = _has_other_verdict(before, after)
     for cause, sides, differs in _differences(before, after):
         one = counts[cause]
         one.known += sides.known
@@ -172,9 +175,13 @@ def _differences(before: Outcome, after: Outcome) -> Iterator[tuple[Cause, _Side
     references = _Sides(*("; ".join(one.references) or None for one in (before, after)))
     same_references = not references.known or right_answers(before) == right_answers(after)
     read = _Sides(*(f"{one.extracted or one.verdict} ({one.judge})" for one in (before, after)))
-    reads_other = said.first == said.second and same_references and before.right != after.right
+    reads_other = said.first == said.second and same_references and _has_other_verdict(before, after)
     yield "reading", read, reads_other
     yield "references", references, not same_references
+
+
+def _has_other_verdict(before: Outcome, after: Outcome) -> bool:
+    return before.right != after.right and "unscored" not in (before.verdict, after.verdict)
 
 
 def right_answers(one: Outcome) -> frozenset[str]:
@@ -226,6 +233,11 @@ def _counts_table(found: Causes, task: str) -> ReportTable:
         for cause, one in found.counts.items()
         if one.known < found.items
     ]
+    notes += [
+        f"{run}: {counted(found.items - scored, 'answer')} without a reference or a score have no verdict"
+        for run, scored in zip(found.runs, found.scored, strict=True)
+        if scored < found.items
+    ]
     if found.other_data:
         notes.append(
             f"compare leaves out {counted(len(found.other_data), 'sample')}: their data differ, and prompts, "
@@ -242,12 +254,15 @@ def _counts_table(found: Causes, task: str) -> ReportTable:
 
 def _lead(found: Causes) -> str:
     first, second = found.runs
-    shares = [f"{100 * right / found.items:.1f} %" for right in found.right] if found.items else ["-", "-"]
+    shares = [
+        f"{100 * right / scored:.1f} %" if scored else "none scored"
+        for right, scored in zip(found.right, found.scored, strict=True)
+    ]
     total = sum(one.changed for one in found.counts.values())
     shared = counted(found.items, "answer")
-    said = f"Of {shared} that both hold, {first} has {shares[0]} right, {second} {shares[1]}"
+    said = f"Of {shared} that both hold, these are right: {shares[0]} in {first}, {shares[1]} in {second}"
     if not total:
-        return f"{said}: no verdict differs"
+        return f"{said}. No verdict differs"
     parts = [f"{one.changed:,} by {cause}" for cause, one in found.counts.items() if one.changed]
     return f"{said}. {counted(total, 'other verdict')}: {', '.join(parts)}"
 
@@ -274,8 +289,13 @@ def _examples_table(found: Causes, task: str, *, full: bool) -> ReportTable:
 
 
 def _from_difference(texts: tuple[str, str], side: int) -> str:
-    """A text on one line, from shortly before the place where it leaves the other one."""
+    """A text on one line, from shortly before the place where it leaves the other one.
+
+    Spaces and line breaks are written out where only they differ.
+    """
     one, other = (" ".join(text.split()) for text in (texts[side], texts[1 - side]))
+    if one == other:
+        one, other = (repr(text)[1:-1].replace(" ", "\u2423") for text in (texts[side], texts[1 - side]))
     place = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
     start = max(0, place - SHOWN // 2) if len(one) > SHOWN and other else 0
     return ("..." if start else "") + _short(one[start:])
