@@ -284,10 +284,15 @@ def probe_pairs(pair: GroupPair) -> Iterator[tuple[Outcome, Outcome]]:
         The answers of the base and of the other run, by variant and draw; two groups of one probe each
         with different variants give one pair, larger ones none.
     """
-    earlier = {_probe(outcome): outcome for outcome in pair.base}
-    matched = [(earlier[_probe(outcome)], outcome) for outcome in pair.other if _probe(outcome) in earlier]
-    if not matched and len(pair.base) == len(pair.other) == 1:
-        matched = [(pair.base.outcomes[0], pair.other.outcomes[0])]
+    yield from paired_answers(pair.base.outcomes, pair.other.outcomes)
+
+
+def paired_answers(base: Sequence[Outcome], other: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome]]:
+    """The answers to the same probe, as `probe_pairs` finds them, in the order of the other run."""
+    earlier = {_probe(outcome): outcome for outcome in base}
+    matched = [(earlier[_probe(outcome)], outcome) for outcome in other if _probe(outcome) in earlier]
+    if not matched and len(base) == len(other) == 1:
+        matched = [(base[0], other[0])]
     yield from matched
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sightline.metrics.flips import Change, ChangeCounts
+from sightline.metrics.flips import Change, ChangeCounts, paired_answers
 from sightline.metrics.significance import corrected_together
 from sightline.reporting.comparison import verdict
 from sightline.reporting.notes import label_of
@@ -212,6 +212,10 @@ def change_list(change: Change, page: ChangePage, shown: ImageSource) -> ChangeL
 def changed_group_view(changed: ChangedGroup, shown: ImageSource) -> ChangedGroupView:
     view = group_view(changed.base, shown)
     row = changed.base.row
+
+    def label(one: Outcome) -> str:
+        return next(probe.label for probe in view.probes if probe.outcome is one)
+
     return ChangedGroupView(
         row.number,
         row.sample,
@@ -219,8 +223,8 @@ def changed_group_view(changed: ChangedGroup, shown: ImageSource) -> ChangedGrou
         view.own_part,
         view.images or tuple(image for probe in view.probes for image in probe.images),
         tuple(
-            ChangedProbe(probe.label, " · ".join(probe.outcome.references), *_sides(probe.outcome, other))
-            for probe, other in zip(view.probes, changed.other.outcomes, strict=False)
+            ChangedProbe(label(before), " · ".join(before.references), *_sides(before, after))
+            for after, before in paired_answers(changed.other.outcomes, changed.base.outcomes)
         ),
     )
 
