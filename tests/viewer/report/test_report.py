@@ -243,11 +243,9 @@ def test_a_comparison_puts_the_answers_to_one_question_side_by_side() -> None:
     before = [outcome(name, f"{name} before", question=f"{name}?") for name in ("a", "b", "c")]
     after = [outcome(name, f"{name} after", question=f"{name}?") for name in ("c", "a")]
     view = changed_group_view(ChangedGroup("lost", detail(before), detail(after)), shown)
-    texts = [
-        tuple("".join(one.text for one in side.pieces) for side in (p.base, p.other)) for p in view.pairs
-    ]
-    assert texts == [("c before", "c after"), ("a before", "a after")]
-    assert [pair.label for pair in view.pairs] == ["c?", "a?"]
+    texts = [["".join(one.text for one in side.pieces) for side in (p.base, p.other)] for p in view.pairs]
+    assert texts == [["a before", "a after"], ["c before", "c after"]]
+    assert [pair.label for pair in view.pairs] == ["a?", "c?"]
 
 
 def test_a_comparison_shows_what_undecided_verdicts_could_change(codis: Make) -> None:
