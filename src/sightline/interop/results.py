@@ -47,9 +47,9 @@ class Exported(Struct, frozen=True, dict=True):
     """A run with all that its files for other tools hold.
 
     `verdicts` are those of every judge on one answer, by its key; `about_several` counts those on several
-    answers together. `images` are those of each answer. `time` is when the run began, of a results folder
-    when it was written, in seconds since 1970. `model` is the model's name for others, `dataset` the data set
-    on the Hub, ORG/NAME:TASK, or ''.
+    answers together. `images` are those of each answer. The run began at `time` and ended at `end`, in
+    seconds since 1970; for a results folder both are when it was written. `model` is the model's name for
+    others, `dataset` the data set on the Hub, ORG/NAME:TASK, or ''.
     """
 
     result: Result
@@ -58,12 +58,13 @@ class Exported(Struct, frozen=True, dict=True):
     about_several: int
     images: Mapping[str, Sequence[SentImage]]
     time: float
+    end: float
     model: str
     dataset: str
 
     @property
     def when(self) -> str:
-        return datetime.fromtimestamp(self.time, UTC).isoformat(timespec="seconds")
+        return _iso(self.time)
 
     @cached_property
     def judge_models(self) -> frozenset[str]:
@@ -80,6 +81,10 @@ class Exported(Struct, frozen=True, dict=True):
             ),
             (self.about_several, "verdicts on several answers together are left out"),
         )
+
+
+def _iso(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
 
 
 class RunFormat(NamedTuple):
@@ -143,14 +148,16 @@ def _exported(store: Store | None, name: RunName, data: str | None, model: str, 
 
     verdicts: list[Verdict] = []
     run = judged_run(store, name, lambda judged: verdicts.extend(judged.verdicts))
-    folders = [Path(data)] if data else []
+    found = spec_data_folder(Spec(task="", data=data))
+    folders = [found] if found else []
     if isinstance(name, Path):
         verdicts = read_recorded_verdicts(name / VERDICTS)
-        time = (name / METRICS).stat().st_mtime
+        time = end = (name / METRICS).stat().st_mtime
     else:
         assert store is not None
         folders += map(Path, read_stored_run(store, name).folders)
-        time = store.runs.row(name).created
+        row = store.runs.row(name)
+        time, end = row.created, row.finished or row.created
     of_answer: dict[str, dict[tuple[str, str, int], Verdict]] = {}
     for one in verdicts:
         if len(one.targets) == 1:
@@ -163,6 +170,7 @@ def _exported(store: Store | None, name: RunName, data: str | None, model: str, 
         about_several=sum(len(one.targets) > 1 for one in verdicts),
         images=_images(outcomes, RunImages(store, folders), None if isinstance(name, Path) else store),
         time=time,
+        end=end,
         model=model or run.result.model,
         dataset=dataset,
     )
@@ -176,7 +184,9 @@ def _images(
     found: dict[tuple[str, str], SentImage] = {}
     images: dict[str, tuple[SentImage, ...]] = {}
     for one in outcomes:
-        sent = digests.get(one.key) or ("",) * len(one.images)
+        sent = digests.get(one.key, ())
+        if len(sent) != len(one.images):
+            sent = ("",) * len(one.images)
         for path, digest in zip(one.images, sent, strict=True):
             if (path, digest) not in found:
                 found[path, digest] = _image(path, digest, folders)
@@ -248,7 +258,7 @@ def _eval_log(run: Exported) -> EvalLog:
         results=_eval_results(run),
         stats=EvalStats(
             started_at=run.when,
-            completed_at=run.when,
+            completed_at=_iso(run.end),
             model_usage={result.model: sum(_all_usage(samples), start=_model_usage(Usage()))},
         ),
         samples=samples,
