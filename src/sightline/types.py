@@ -481,6 +481,8 @@ Unit = Literal["percent", "points", "number"]
 Better = Literal["higher", "lower", "neither"]
 """Which direction of a metric is better."""
 
+Reads = Literal["answers", "verdicts", "letters"]
+
 LabelKind = Literal["any", "shared", "varying"]
 
 Range = tuple[float | None, float | None]
@@ -549,6 +551,9 @@ class Metric(Struct, frozen=True, kw_only=True):
         per_group: Whether each term is about several answers, all of a group or of a part of it: the term is
             undecided if undecided outcomes could change it.
         graded: Whether a unit may have any value of the range (a similarity); otherwise it is right or wrong.
+        reads: What `terms` reads of a group: anything of its answers; or only their verdicts, or these and
+            letters, as `verdict_pattern` lists them (metrics/tally.py). The terms of groups that are equal in
+            this are made once.
     """
 
     name: str
@@ -566,6 +571,7 @@ class Metric(Struct, frozen=True, kw_only=True):
     labels: LabelKind = "any"
     per_group: bool = False
     graded: bool = False
+    reads: Reads = "answers"
 
     @property
     def definition(self) -> MetricDefinition:

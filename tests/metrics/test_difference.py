@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -48,7 +48,7 @@ def _changes(metric: Metric, runs: dict[str, tuple[str, str]], **labels: str) ->
 
 def _paired(
     earlier: Iterable[Group], later: Iterable[Group], metric: Metric, base: Metric
-) -> dict[str, PairedValues]:
+) -> Mapping[str, PairedValues]:
     found = PairedTally([(metric, base)])
     for before, after in zip(earlier, later, strict=True):
         found.add(before, after)

@@ -26,21 +26,23 @@ from sightline.metrics.flips import (
 from sightline.metrics.significance import (
     ComparedSide,
     Comparison,
+    CurrentPair,
     MarginVerdict,
     MetricSubset,
+    PairedColumns,
     PairedTally,
     PairedValues,
     Significance,
-    difference,
+    differences,
     margin_verdict,
-    mean_of_shared_groups,
+    means_of_both,
     significance,
 )
 from sightline.metrics.tally import SCALES, Tally, contains_undecided, undecided_ends
 from sightline.reporting.notes import different_options
 from sightline.scoring.similarity import CONFUSED, UNKNOWN
 from sightline.store.store import Store
-from sightline.types import Group, ImageSize, Metric, MetricValue, Outcome, Result
+from sightline.types import ImageSize, Metric, MetricValue, Outcome, Result
 
 
 def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
@@ -70,7 +72,7 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
 
     ends = _values_at_ends(answers.pairs, metrics) if found.has_undecided else ()
 
-    def differences(changes: Tally) -> list[MetricValue]:
+    def changed(changes: Tally) -> list[MetricValue]:
         return _null_without_both(changes.values(), base_values, other_values)
 
     return Comparison(
@@ -81,9 +83,12 @@ def compare(pairs: Sequence[tuple[JudgedRun, JudgedRun]]) -> Comparison:
         ),
         base=base_values,
         other=other_values,
-        differences=differences(found.differences),
-        each=[differences(one) for one in found.each],
-        groups={metric.name: of for (metric, _), of in zip(metrics, found.paired.values(), strict=True)},
+        differences=changed(found.differences),
+        each=[changed(one) for one in found.each],
+        groups={
+            metric.name: PairedColumns(found.base.terms, found.other.terms, column)
+            for column, (metric, _) in enumerate(metrics)
+        },
         undecided_bounds=dict(_undecided_bounds(ends, metrics)) if ends else {},
         undecided_ends=ends,
         answers=answers,
@@ -133,7 +138,7 @@ def _null_without_both(
 
 def _values_at_ends(
     pairs: Sequence[GroupPairs], metrics: Sequence[MetricPair]
-) -> list[dict[str, dict[str, PairedValues]]]:
+) -> list[dict[str, Mapping[str, PairedValues]]]:
     """The values of groups at both ends of what undecided verdicts allow."""
     judged = [both for both in metrics if both[0].judged == "correct"]
     ends = PairedTally(judged), PairedTally(judged)
@@ -271,37 +276,29 @@ class PairTally:
     """Adds up one pair of groups at a time; of the groups only numbers are kept."""
 
     def __init__(self, metrics: Sequence[MetricPair], runs: int) -> None:
-        changes = [difference(here, there, self._before) for here, there in metrics]
-        self.base = Tally([mean_of_shared_groups(there, here, self._after) for here, there in metrics])
-        self.other = Tally([mean_of_shared_groups(here, there, self._before) for here, there in metrics])
+        self._current = CurrentPair()
+        changes = differences(metrics, self._current)
+        self.base, self.other = map(Tally, means_of_both(metrics, self._current))
         self.differences = Tally(changes)
         self.each = [Tally(changes) for _ in range(runs)] if runs > 1 else []
         self.sides = SideCounts(), SideCounts()
-        self.paired = PairedTally(metrics)
         self.has_undecided = False
         self.image_sizes: dict[str, tuple[ImageSize, ImageSize]] = {}
 
     def add(self, number: int, pair: GroupPair) -> None:
-        self._pair = numbered(number, pair)
-        base, other = self._pair
-        self.base.add(base)
-        self.other.add(other)
-        for differences in (self.differences, *self.each[number : number + 1]):
-            differences.add(other)
-        self.paired.add(base, other)
-        for side, group in zip(self.sides, self._pair, strict=True):
+        pair = base, other = numbered(number, pair)
+        self._current.take(pair)
+        self.base.add(base, self._current.pattern)
+        self.other.add(other, self._current.pattern)
+        for changes in (self.differences, *self.each[number : number + 1]):
+            changes.add(other, self._current.pattern)
+        for side, group in zip(self.sides, pair, strict=True):
             side.add(group.outcomes)
-        self.has_undecided = self.has_undecided or any(map(contains_undecided, self._pair))
-        before, after = (_image_sizes(group.outcomes) for group in self._pair)
+        self.has_undecided = self.has_undecided or any(map(contains_undecided, pair))
+        before, after = (_image_sizes(group.outcomes) for group in pair)
         self.image_sizes |= {
             path: (size, after[path]) for path, size in before.items() if after.get(path, size) != size
         }
-
-    def _before(self, _: Group) -> Group:
-        return self._pair.base
-
-    def _after(self, _: Group) -> Group:
-        return self._pair.other
 
 
 def _image_sizes(outcomes: Sequence[Outcome]) -> dict[str, ImageSize]:

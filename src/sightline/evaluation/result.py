@@ -449,7 +449,8 @@ def _within(metric: Metric, clusters: Collection[str] | None) -> Metric:
     def terms(group: Group) -> Iterable[Term]:
         return metric.terms(group) if (group.cluster or group.id) in clusters else ()
 
-    return replace(metric, terms=terms, absent=metric.absent if clusters else NOTHING_LABELLED)
+    absent = metric.absent if clusters else NOTHING_LABELLED
+    return replace(metric, terms=terms, absent=absent, reads="answers")
 
 
 def _result(

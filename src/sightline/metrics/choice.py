@@ -91,6 +91,7 @@ ACCURACY = Metric(
     better="higher",
     source="II-Bench 4.1, Table 3",
     absent=NO_KEY,
+    reads="verdicts",
 )
 ACCURACY_BY_POSITION = Metric(
     name="accuracy_by_position",
@@ -99,6 +100,7 @@ ACCURACY_BY_POSITION = Metric(
     better="higher",
     source="beyond the paper",
     absent=NO_KEY,
+    reads="letters",
 )
 ERROR = Metric(
     name="error",
@@ -108,6 +110,7 @@ ERROR = Metric(
     source="II-Bench 4.1, Tables 9-12",
     judged=None,
     counts_failures=True,
+    reads="verdicts",
 )
 MISS = Metric(
     name="miss",
@@ -116,6 +119,7 @@ MISS = Metric(
     better="lower",
     source="II-Bench 4.1, Tables 9-12",
     judged=None,
+    reads="verdicts",
 )
 EMPTY = Metric(
     name="empty",
@@ -124,6 +128,7 @@ EMPTY = Metric(
     better="lower",
     source="beyond the paper",
     judged=None,
+    reads="verdicts",
 )
 REFUSED = Metric(
     name="refused",
@@ -132,6 +137,7 @@ REFUSED = Metric(
     better="lower",
     source="beyond the paper; II-Bench 4.3",
     judged=None,
+    reads="verdicts",
 )
 ANSWERED = tuple(
     Metric(
@@ -141,6 +147,7 @@ ANSWERED = tuple(
         better="neither",
         source="beyond the paper",
         judged=None,
+        reads="letters",
     )
     for letter in SIX_LETTERS
 )
@@ -162,4 +169,5 @@ CONSISTENT = Metric(
     source="beyond the paper",
     absent=NO_KEY,
     per_group=True,
+    reads="verdicts",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from itertools import combinations, groupby
 
 from msgspec import Struct
@@ -67,9 +67,11 @@ def agree(group: Group) -> list[Term]:
 
     Of two questions with options, the chosen options are compared; an answer without one equals no other.
     """
-    texts = normalised_answers(group)
-    equal = {(i, j): texts[i] == texts[j] for i, j in pairs_with_text(texts)}
-    return mean_over_pairs(group, sorted((equal | same_options(group)).items()))
+    decided = same_options(group)
+    if not _are_all(decided, group):
+        texts = normalised_answers(group)
+        decided = {(i, j): texts[i] == texts[j] for i, j in pairs_with_text(texts)} | decided
+    return mean_over_pairs(group, sorted(decided.items()))
 
 
 def same_meaning(group: Group) -> list[Term]:
@@ -77,13 +79,15 @@ def same_meaning(group: Group) -> list[Term]:
 
     Equal answers need no judge, nor do answers to questions with options.
     """
+    decided = same_options(group)
+    if _are_all(decided, group):
+        return mean_over_pairs(group, sorted(decided.items()))
     texts = normalised_answers(group)
     given = {
         frozenset(verdict.targets): verdict.verdict == "right"
         for verdict in group.judgements
         if verdict.question == "same_meaning" and verdict.verdict in ("right", "wrong")
     }
-    decided = same_options(group)
     for first, second in pairs_with_text(texts):
         keys = frozenset((group.outcomes[first].key, group.outcomes[second].key))
         same = True if texts[first] == texts[second] else given.get(keys)
@@ -367,6 +371,7 @@ def _minus_sampling(metric: Metric) -> Metric:
         unit="points",
         needs=UNCHANGED,
         how_to_run="--set unchanged=on --repeats 4",
+        reads="answers",
     )
 
 
@@ -381,6 +386,7 @@ ACC = Metric(
     better="higher",
     source=_MAIN,
     absent=NO_REFERENCE,
+    reads="verdicts",
 )
 S_GT = Metric(
     name="s_gt",
@@ -401,6 +407,7 @@ CON = Metric(
     source=_MAIN,
     judged=SIMILAR,
     absent=NO_PAIR,
+    reads="verdicts",
 )
 S_C = Metric(
     name="s_c",
@@ -430,6 +437,7 @@ FAILURES = Metric(
     source=_FAILURE,
     absent=NO_REFERENCE,
     per_group=True,
+    reads="verdicts",
 )
 PAIRS_LEFT_OUT = Metric(
     name="pairs_left_out",
@@ -440,6 +448,7 @@ PAIRS_LEFT_OUT = Metric(
     judged=SIMILAR,
     absent=NO_PAIR,
     counts_failures=True,
+    reads="verdicts",
 )
 EMPTY = Metric(
     name="empty",
@@ -449,6 +458,7 @@ EMPTY = Metric(
     source="beyond the paper",
     judged=None,
     absent="no answers",
+    reads="verdicts",
 )
 
 _BESIDE = (
@@ -469,6 +479,7 @@ _BESIDE = (
         source="beyond the paper",
         judged=SIMILAR,
         absent="no pair above the threshold",
+        reads="verdicts",
     ),
     Metric(
         name="consistent_right",
@@ -478,6 +489,7 @@ _BESIDE = (
         source="beyond the paper",
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
+        reads="verdicts",
     ),
     Metric(
         name="consistent_wrong",
@@ -487,6 +499,7 @@ _BESIDE = (
         source="beyond the paper",
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
+        reads="verdicts",
     ),
     Metric(
         name="consistent_mixed",
@@ -496,6 +509,7 @@ _BESIDE = (
         source="beyond the paper",
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
+        reads="verdicts",
     ),
     Metric(
         name="inconsistent",
@@ -505,6 +519,7 @@ _BESIDE = (
         source="beyond the paper",
         judged=SIMILAR,
         absent=NO_SCORED_PAIR,
+        reads="verdicts",
     ),
     FAILURES,
     _in_failures(S_GT, "higher", NO_FAILURE),
@@ -518,6 +533,7 @@ _BESIDE = (
         source="beyond the paper; MM-R3 A.9.3",
         judged=None,
         absent="no answers",
+        reads="verdicts",
     ),
 )
 
@@ -616,6 +632,10 @@ def _pairs(group: Group) -> list[AnswerPair]:
 def same_options(group: Group) -> dict[PairPositions, bool]:
     """The pairs of answers that were compared by the options that they choose."""
     return {pair.positions: pair.consistent for pair in pairs(group) if pair.similarity is None}
+
+
+def _are_all(compared: Sized, group: Group) -> bool:
+    return len(compared) == len(group) * (len(group) - 1) // 2
 
 
 def is_empty(outcome: Outcome) -> bool:

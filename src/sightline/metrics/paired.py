@@ -86,6 +86,7 @@ ACC_P = Metric(
     source="CODIS 3.3, Table 3",
     absent=NO_REFERENCE,
     per_group=True,
+    reads="verdicts",
 )
 ACC_Q = Metric(
     name="acc_q",
@@ -94,6 +95,7 @@ ACC_Q = Metric(
     better="higher",
     source="CODIS 3.3, Table 3",
     absent=NO_REFERENCE,
+    reads="verdicts",
 )
 ACC_P_IMAGES = Metric(
     name="acc_p_images",

@@ -7,10 +7,10 @@ p-values are two-sided, 0-1."""
 from __future__ import annotations
 
 import math
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +18,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from sightline.metrics.flips import ComparedAnswers
+from sightline.metrics.flips import ComparedAnswers, GroupPair
 from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_intervals
+from sightline.metrics.tally import Terms, TermTable, VerdictPattern, verdict_pattern
 from sightline.scoring.similarity import PRECISION
 from sightline.types import (
     Group,
     ImageSize,
+    Labels,
     Metric,
     MetricDefinition,
     MetricValue,
@@ -32,7 +34,6 @@ from sightline.types import (
     Unit,
     difference_range,
     each_value,
-    subset_name,
 )
 
 LEVEL = 0.05
@@ -322,14 +323,27 @@ def _corrected(
 
 # -- The change of a metric from one run to another, as a difference within each group
 
-Label = tuple[str, str] | None
 Counterpart = Callable[[Group], Group]
 """Returns the same group of the other run, with the judgements of that run."""
 
-_Columns = tuple["array[float]", "array[float]", "array[int]"]
-"""The values before, the values after, and the clusters."""
-
 NO_SHARED_GROUP = "no group has a value in both runs"
+
+
+class Part(NamedTuple):
+    """A value of a group: overall, and under each of these labels, or under the labels only."""
+
+    labels: Labels
+    overall: bool
+    value: float
+
+
+class PartInBoth(NamedTuple):
+    """The values of a group in two runs, as in `Part`."""
+
+    labels: Labels
+    overall: bool
+    before: float
+    after: float
 
 
 def mean_of_shared_groups(metric: Metric, counterpart_metric: Metric, counterpart: Counterpart) -> Metric:
@@ -339,11 +353,11 @@ def mean_of_shared_groups(metric: Metric, counterpart_metric: Metric, counterpar
     mean difference of `difference`.
     """
 
-    def terms(group: Group) -> Iterator[Term]:
-        for label, _, here in _both(metric, counterpart_metric, counterpart(group), group):
-            yield _group_term(here, label)
+    def terms(group: Group) -> list[Term]:
+        both = _both(metric, counterpart_metric, counterpart(group), group)
+        return [Term(here, 1, labels, overall) for labels, overall, _, here in both]
 
-    return replace(metric, terms=terms, absent=NO_SHARED_GROUP)
+    return replace(metric, terms=terms, absent=NO_SHARED_GROUP, reads="answers")
 
 
 def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
@@ -352,58 +366,141 @@ def difference(metric: Metric, base: Metric, before: Counterpart) -> Metric:
     Under a label it is the difference of the terms with that label.
     """
 
-    def terms(group: Group) -> Iterator[Term]:
-        for label, there, here in _both(metric, base, before(group), group):
-            yield _group_term(here - there, label)
+    def terms(group: Group) -> list[Term]:
+        both = _both(metric, base, before(group), group)
+        return [Term(here - there, 1, labels, overall) for labels, overall, there, here in both]
 
     unit: Unit = "points" if metric.unit == "percent" else metric.unit
     return replace(
         metric,
         terms=terms,
+        reads="answers",
         range=difference_range(metric.range),
         unit=unit,
         absent=NO_SHARED_GROUP,
     )
 
 
+class CurrentPair:
+    """The pair of groups that tables add, as the metrics of both runs read it."""
+
+    def __init__(self) -> None:
+        self._pair: GroupPair | None = None
+        self._stand_ins: GroupPair | None = None
+        self._patterns: tuple[VerdictPattern | None, VerdictPattern | None] | None = None
+
+    def take(self, pair: GroupPair) -> None:
+        self._pair, self._patterns = pair, None
+
+    def before(self, group: Group) -> Group:
+        """The group of the base run."""
+        return self._of(group, 0)
+
+    def after(self, group: Group) -> Group:
+        return self._of(group, 1)
+
+    def _of(self, group: Group, side: int) -> Group:
+        assert self._pair is not None
+        stand_ins = self._stand_ins
+        return stand_ins[side] if stand_ins and group is stand_ins[1 - side] else self._pair[side]
+
+    def pattern(self, group: Group, *, letters: bool) -> VerdictPattern | None:
+        """The verdicts of both groups, where all answers have the same labels."""
+        assert self._pair is not None
+        if self._patterns is None:
+            base, other = (verdict_pattern(one, letters=letters) for one in self._pair)
+            if len(other.labels) > 1 or base.labels != other.labels:
+                self._patterns = None, None
+            else:
+                self._patterns = self._pattern_of(base, other, 0), self._pattern_of(base, other, 1)
+        return self._patterns[group is self._pair.other]
+
+    def _pattern_of(self, base: VerdictPattern, other: VerdictPattern, side: int) -> VerdictPattern:
+        def stand_in() -> Group:
+            self._stand_ins = GroupPair(base.stand_in(), other.stand_in())
+            return self._stand_ins[side]
+
+        return VerdictPattern((base.key, other.key), other.labels, stand_in)
+
+
 class PairedTally:
     """The values that `difference` averages over, from groups that are added one by one."""
 
     def __init__(self, metrics: Sequence[tuple[Metric, Metric]]) -> None:
-        self._metrics = metrics
-        self._clusters: dict[str, int] = {}
-        self._columns: list[defaultdict[str, _Columns]] = [defaultdict(_columns) for _ in metrics]
+        self._current = CurrentPair()
+        before, after = means_of_both(metrics, self._current)
+        self._tables = TermTable(before), TermTable(after)
+        self._columns = range(len(metrics))
 
     def add(self, before: Group, after: Group) -> None:
-        cluster = self._clusters.setdefault(after.cluster or after.id, len(self._clusters))
-        for (metric, base), columns in zip(self._metrics, self._columns, strict=True):
-            for label, there, here in _both(metric, base, before, after):
-                earlier, later, clusters = columns["all" if label is None else subset_name(*label)]
-                earlier.append(there)
-                later.append(here)
-                clusters.append(cluster)
+        self._current.take(GroupPair(before, after))
+        for table, group in zip(self._tables, (before, after), strict=True):
+            table.add(group, has_undecided=False, pattern=self._current.pattern)
 
-    def values(self) -> list[dict[str, PairedValues]]:
-        """The two values of each group."""
-        return [
-            {
-                subset: PairedValues(np.array(there), np.array(here), np.array(clusters, np.intp))
-                for subset, (there, here, clusters) in columns.items()
-            }
-            for columns in self._columns
-        ]
+    def values(self) -> list[Mapping[str, PairedValues]]:
+        """The two values of each group, by the names of subsets. It ends the stream."""
+        for table in self._tables:
+            table.end()
+        return [PairedColumns(*self._tables, column) for column in self._columns]
 
 
-def _columns() -> _Columns:
-    return array("d"), array("d"), array("q")
+def means_of_both(
+    metrics: Sequence[tuple[Metric, Metric]], current: CurrentPair
+) -> tuple[list[Metric], list[Metric]]:
+    """The means of groups in the base run, and in the other; `metrics` has those of the other run first."""
+    return (
+        [
+            _by_pair(mean_of_shared_groups(base, metric, current.after), metric, base)
+            for metric, base in metrics
+        ],
+        [
+            _by_pair(mean_of_shared_groups(metric, base, current.before), metric, base)
+            for metric, base in metrics
+        ],
+    )
 
 
-def _group_term(value: float, label: Label) -> Term:
-    """A group as one unit, overall or under one label."""
-    return Term(value, 1, {} if label is None else dict([label]), overall=label is None)
+def differences(metrics: Sequence[tuple[Metric, Metric]], current: CurrentPair) -> list[Metric]:
+    return [_by_pair(difference(metric, base, current.before), metric, base) for metric, base in metrics]
 
 
-def _both(metric: Metric, base: Metric, earlier: Group, group: Group) -> Iterator[tuple[Label, float, float]]:
+def _by_pair(compared: Metric, *both: Metric) -> Metric:
+    reads = {metric.reads for metric in both}
+    return replace(compared, reads=next(iter(reads)) if len(reads) == 1 else "answers")
+
+
+class PairedColumns(Mapping[str, PairedValues]):
+    """The values of a metric in both runs by the names of subsets, from the tables of both."""
+
+    def __init__(self, before: TermTable, after: TermTable, column: int) -> None:
+        self._tables = before, after
+        self._column = column
+
+    @cached_property
+    def _terms(self) -> list[Terms]:
+        return [table.of(self._column) for table in self._tables]
+
+    def __getitem__(self, subset: str) -> PairedValues:
+        if subset not in [*self]:
+            raise KeyError(subset)
+        (before, _), (after, clusters) = (
+            table.of_subset(terms, subset) for table, terms in zip(self._tables, self._terms, strict=True)
+        )
+        return PairedValues(before, after, clusters)
+
+    @cached_property
+    def _subsets(self) -> list[str]:
+        table, terms = self._tables[1], self._terms[1]
+        return [name for name in table.names if len(table.of_subset(terms, name)[0])]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._subsets)
+
+    def __len__(self) -> int:
+        return len(self._subsets)
+
+
+def _both(metric: Metric, base: Metric, earlier: Group, group: Group) -> list[PartInBoth]:
     """The values of a group in both runs, overall and under each label that both runs have.
 
     Values that differ by less than the precision of measurements by models are made equal: a part of 1 for
@@ -411,30 +508,68 @@ def _both(metric: Metric, base: Metric, earlier: Group, group: Group) -> Iterato
     """
     absolute = 0.0 if metric.unit == "number" else PRECISION
     here, there = _means(metric, group), _means(base, earlier)
-    for label, value in here.items():
-        if label in there:
-            both = there[label], value
-            equal = math.isclose(*both, rel_tol=PRECISION, abs_tol=absolute)
-            yield label, *((sum(both) / 2,) * 2 if equal else both)
+    if [part[:2] for part in here] != [part[:2] for part in there]:
+        before = {_key(part): part for part in _each_label(there)}
+        here = [part for part in _each_label(here) if _key(part) in before]
+        there = [before[_key(part)] for part in here]
+    both = []
+    for (labels, overall, after), (_, _, value) in zip(here, there, strict=True):
+        if value != after and math.isclose(value, after, rel_tol=PRECISION, abs_tol=absolute):
+            value = after = (value + after) / 2
+        both.append(PartInBoth(labels, overall, value, after))
+    return both
 
 
-def _means(metric: Metric, group: Group) -> dict[Label, float]:
+def _means(metric: Metric, group: Group) -> list[Part]:
     """The mean over a group, which both sides and their difference need: each group keeps it."""
     return group.once((_means, metric.terms), lambda one: _means_of_terms(metric.terms(one), one))
 
 
-def _means_of_terms(terms: Iterable[Term], group: Group) -> dict[Label, float]:
-    """The mean over a group: under None overall, and under each label over the terms with that label."""
-    sums: defaultdict[Label, float] = defaultdict(float)
-    counts: defaultdict[Label, float] = defaultdict(float)
+def _means_of_terms(terms: Iterable[Term], group: Group) -> list[Part]:
+    """The mean over a group: overall, and under each label over the terms with that label.
+
+    The labels of the group are one part, unless terms have others, or some are not overall.
+    """
+    terms, whole = list(terms), group.labels
+    sums: dict[tuple[bool, bool], tuple[float, float]] = {}
     for term in terms:
-        own_labels: list[Label] = [None] if term.overall else []
-        for name, values in (group.labels if term.labels is None else term.labels).items():
-            own_labels += [(name, value) for value in each_value(values)]
-        for label in own_labels:
-            sums[label] += term.sum
-            counts[label] += term.count
-    return {label: total / counts[label] for label, total in sums.items() if counts[label]}
+        labels = whole if term.labels is None else term.labels
+        if labels and labels is not whole and labels != whole:
+            return _mean_under_each(terms, whole)
+        place = bool(labels), term.overall
+        total, count = sums.get(place, (0.0, 0.0))
+        sums[place] = total + term.sum, count + term.count
+    if len(sums) > 1 and (True, True) in sums:
+        return _mean_under_each(terms, whole)
+    return [
+        Part(whole if labelled else {}, overall, total / count)
+        for (labelled, overall), (total, count) in sums.items()
+        if count and (labelled or overall)
+    ]
+
+
+def _mean_under_each(terms: Iterable[Term], labels_of_group: Labels) -> list[Part]:
+    sums: defaultdict[tuple[Any, ...], float] = defaultdict(float)
+    counts: defaultdict[tuple[Any, ...], float] = defaultdict(float)
+    for term in terms:
+        labels = labels_of_group if term.labels is None else term.labels
+        for key in [_key(part) for part in _each_label([Part(labels, term.overall, 0)])]:
+            sums[key] += term.sum
+            counts[key] += term.count
+    return [Part(dict(key[1:]), key[0], total / counts[key]) for key, total in sums.items() if counts[key]]
+
+
+def _each_label(parts: Iterable[Part]) -> Iterator[Part]:
+    """The same values, overall and under each label by itself."""
+    for labels, overall, value in parts:
+        if overall:
+            yield Part({}, True, value)
+        for name, values in labels.items():
+            yield from (Part({name: one}, False, value) for one in each_value(values))
+
+
+def _key(part: Part) -> tuple[Any, ...]:
+    return (part.overall, *part.labels.items())
 
 
 # -- Non-inferiority and equivalence of the second of two runs within a margin

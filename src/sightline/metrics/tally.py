@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from math import inf, isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import structs
@@ -31,6 +32,8 @@ from sightline.types import (
     Outcome,
     Term,
     Unit,
+    Usage,
+    Verdict,
     VerdictName,
     each_value,
     subset_name,
@@ -85,7 +88,7 @@ class Tally:
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
-        self._terms = TermTable(metrics)
+        self.terms = TermTable(metrics)
         self._has_undecided = False
         self._has_answers = False
         self._partners: set[str] = set()
@@ -93,8 +96,11 @@ class Tally:
         self._decided: set[str] = {"correct"}
         self._judges: defaultdict[tuple[str, str | None], set[str]] = defaultdict(set)
 
-    def add(self, group: Group) -> None:
-        """Add the terms of every metric over one group. Raises ValueError: a term is not finite."""
+    def add(self, group: Group, pattern: PatternOf | None = None) -> None:
+        """Add the terms of every metric over one group. Raises ValueError: a term is not finite.
+
+        `pattern` says what metrics of verdicts read; by default, the verdicts of the group.
+        """
         self._add_judges(group)
         labels = group.labels
         for outcome in group.outcomes:
@@ -105,7 +111,7 @@ class Tally:
         self._partners.update(group.partners)
         has_undecided = contains_undecided(group)
         self._has_undecided = self._has_undecided or has_undecided
-        self._terms.add(group, has_undecided=has_undecided)
+        self.terms.add(group, has_undecided=has_undecided, pattern=pattern)
 
     def _add_judges(self, group: Group) -> None:
         for setting, outcomes in ((None, group.outcomes), *group.partners.items()):
@@ -119,7 +125,7 @@ class Tally:
 
     def values(self) -> list[MetricValue]:
         """End the stream."""
-        self._terms.end()
+        self.terms.end()
         # One metric at a time limits the memory of many subsets.
         return [value for column in range(len(self._metrics)) for value in self._values(column)]
 
@@ -127,11 +133,9 @@ class Tally:
         """The values of a metric in all subsets that it has."""
         metric = self._metrics[column]
         # Without a verdict, the cases that need no judge (equal texts) would stand for all of them.
-        terms = (
-            self._terms.of(column) if metric.judged is None or metric.judged in self._decided else NO_TERMS
-        )
+        terms = self.terms.of(column) if metric.judged is None or metric.judged in self._decided else NO_TERMS
         subsets = self._subsets(column, terms)
-        rows_per_block = max(1, CELLS_PER_BLOCK // max(1, self._terms.clusters))
+        rows_per_block = max(1, CELLS_PER_BLOCK // max(1, self.terms.clusters))
         for first in range(0, len(subsets), rows_per_block):
             yield from self._block(metric, terms, subsets[first : first + rows_per_block])
 
@@ -139,10 +143,10 @@ class Tally:
         self, metric: Metric, terms: Terms, subsets: Sequence[tuple[int, str]]
     ) -> Iterator[MetricValue]:
         numbers = [number for number, _ in subsets]
-        table = self._terms.table(terms, numbers, AS_JUDGED)
+        table = self.terms.table(terms, numbers, AS_JUDGED)
         has_scenarios = self._has_undecided and metric.judged == "correct"
         decided, if_right = (
-            _values(self._terms.table(terms, numbers, scenario), metric)
+            _values(self.terms.table(terms, numbers, scenario), metric)
             if has_scenarios
             else [None] * len(subsets)
             for scenario in (DECIDED, IF_RIGHT)
@@ -172,10 +176,10 @@ class Tally:
     def _subsets(self, column: int, terms: Terms) -> list[tuple[int, str]]:
         """The subsets of a metric with their names: those of its terms and, unless all terms have labels of
         their own, those of the groups."""
-        metric, present = self._metrics[column], self._terms.subsets_of(column, terms)
+        metric, present = self._metrics[column], self.terms.subsets_of(column, terms)
         return [(ALL, "all")] * (metric.labels != "varying") + [
             (number, subset_name(name, value))
-            for number, name, value in self._terms.subsets.ordered()
+            for number, name, value in self.terms.subsets.ordered()
             if number in present
             and (metric.labels == "any" or (name in self._varying) == (metric.labels == "varying"))
         ]
@@ -322,7 +326,11 @@ class TermTable:
         # The cluster of each group: its hash, which takes a tenth of the memory of its name.
         self._hashes = array("q")
         self._metrics = metrics
-        self._columns = [(column * SCENARIOS, metric, metric.terms) for column, metric in enumerate(metrics)]
+        columns = [(column * SCENARIOS, metric, metric.terms) for column, metric in enumerate(metrics)]
+        self._others = [column for column in columns if column[1].reads == "answers"]
+        self._by_verdicts = [column for column in columns if column not in self._others]
+        self._with_letters = any(metric.reads == "letters" for metric in metrics)
+        self._patterns: dict[Hashable, _PatternTerms] = {}
         self._sets: dict[tuple[int, ...], int] = {}
         self._group_sets: set[int] = set()
         self._with_group_labels: set[int] = set()
@@ -338,36 +346,73 @@ class TermTable:
         self._sums, self._counts = array("d"), array("d")
         self._overall, self._answered = bytearray(), bytearray()
 
-    def add(self, group: Group, *, has_undecided: bool) -> None:
+    def add(self, group: Group, *, has_undecided: bool, pattern: PatternOf | None = None) -> None:
         """Add the terms of every metric over a group. Raises ValueError: a term is not finite."""
+        group_set = self._set(group.labels)
+        self._group_sets.add(group_set)
+        first, columns = len(self._sums), self._others
+        if self._by_verdicts:
+            found = None
+            if group.complete and not has_undecided:
+                found = (pattern or verdict_pattern)(group, letters=self._with_letters)
+            if found is None:
+                columns = [*self._by_verdicts, *self._others]
+            else:
+                self._add_pattern(group, group_set, found)
         terms: list[Term] = []
         kinds: list[int] = []
-        complete, same = group.complete, ((ALL_SCENARIOS, group, None),)
-        for first_kind, metric, terms_of in self._columns:
+        same = ((ALL_SCENARIOS, group, None),)
+        for first_kind, metric, terms_of in columns:
             for scenario, variant, own in scenarios(group, metric) if has_undecided else same:
                 terms += terms_of(variant) if own is None else own
                 if added := len(terms) - len(kinds):
                     kinds += [first_kind + scenario] * added
-                    if not complete:
+                    if not group.complete:
                         self._answered += bytes(
                             isinstance(term, Term) and _is_answered(variant, term) for term in terms[-added:]
                         )
-        if complete:
-            self._answered += b"\1" * len(terms)
-        sums, counts = self._checked(group, terms, kinds)
-        group_set = self._set(group.labels)
-        self._group_sets.add(group_set)
-        self._term_sets.extend(
-            [-1 - group_set if term.labels is None else self._set(term.labels) for term in terms]
-        )
-        self._kinds.extend(kinds)
-        self._sums.extend(sums)
-        self._counts.extend(counts)
-        self._overall += bytes([term.overall for term in terms])
+        if terms:
+            if group.complete:
+                self._answered += b"\1" * len(terms)
+            sums, counts = self._checked(group, terms, kinds)
+            self._term_sets.extend(
+                [-1 - group_set if term.labels is None else self._set(term.labels) for term in terms]
+            )
+            self._kinds.extend(kinds)
+            self._sums.extend(sums)
+            self._counts.extend(counts)
+            self._overall += bytes([term.overall for term in terms])
         self._hashes.append(hash(group.cluster or group.id))
-        self._terms_of_group.append(len(terms))
+        self._terms_of_group.append(len(self._sums) - first)
         if len(self._sums) >= TERMS_PER_CHUNK:
             self._end_chunk()
+
+    def _add_pattern(self, group: Group, group_set: int, pattern: VerdictPattern) -> None:
+        """Add the terms of the metrics of verdicts over a group that is answered and decided."""
+        found = self._patterns.get(pattern.key)
+        if found is None:
+            if len(self._patterns) >= MOST_PATTERNS:
+                self._patterns.clear()
+            found = self._patterns[pattern.key] = self._of_pattern(group, pattern)
+        self._kinds.extend(found.kinds)
+        self._sums.extend(found.sums)
+        self._counts.extend(found.counts)
+        self._overall += found.overall
+        self._answered += b"\1" * len(found.kinds)
+        sets: dict[_PatternLabels | None, int] = {None: -1 - group_set}
+        for labels in found.of_labels:
+            sets[labels] = self._set(pattern.labels[labels] if isinstance(labels, int) else dict(labels))
+        self._term_sets.extend([sets[labels] for labels in found.labels])
+
+    def _of_pattern(self, group: Group, pattern: VerdictPattern) -> _PatternTerms:
+        stand_in, terms, kinds = pattern.stand_in(), list[Term](), list[int]()
+        for first_kind, _, terms_of in self._by_verdicts:
+            terms += terms_of(stand_in)
+            kinds += [first_kind + ALL_SCENARIOS] * (len(terms) - len(kinds))
+        sums, counts = self._checked(group, terms, kinds)
+        labels = [None if term.labels is None else _labels_in_pattern(term.labels) for term in terms]
+        overall = bytes([term.overall for term in terms])
+        return _PatternTerms(array("q", kinds), array("d", sums), array("d", counts), overall, labels)
 
     def _checked(
         self, group: Group, terms: Sequence[Term], kinds: Sequence[int]
@@ -433,6 +478,17 @@ class TermTable:
         terms = Terms(*map(np.concatenate, zip(*chunks, strict=True)))
         return terms._replace(clusters=self._clusters[terms.clusters])
 
+    def of_subset(self, terms: Terms, subset: str) -> tuple[Floats, NDArray[np.int64]]:
+        """The sums of the terms of a subset, as judged, and their clusters."""
+        chosen = self._chosen(terms, self.names[subset]) & _in_scenario(terms, AS_JUDGED)
+        return terms.sums[chosen].astype(np.float64), terms.clusters[chosen].astype(np.int64)
+
+    @cached_property
+    def names(self) -> dict[str, int]:
+        """The numbers of all subsets by their names."""
+        labelled = {subset_name(name, value): number for number, name, value in self.subsets.ordered()}
+        return {"all": ALL, **labelled}
+
     def subsets_of(self, column: int, terms: Terms) -> set[int]:
         """The subsets of these terms of a metric, and those of the groups if it uses their labels."""
         used = set(np.unique(terms.sets).tolist())
@@ -444,20 +500,47 @@ class TermTable:
         """Add up the terms of one metric in one scenario."""
         shape = len(subsets), self.clusters
         sums, counts, answered = np.zeros(shape), np.zeros(shape), np.zeros(len(subsets), dtype=np.bool_)
-        in_scenario = (terms.scenarios == ALL_SCENARIOS) | (terms.scenarios == scenario)
+        in_scenario = _in_scenario(terms, scenario)
         for row, subset in enumerate(subsets):
-            if subset == ALL:
-                chosen = in_scenario & terms.overall
-            else:
-                is_part = np.zeros(len(self._sets), dtype=np.bool_)
-                is_part[self._sets_of[subset]] = True
-                chosen = in_scenario & is_part[terms.sets]
+            chosen = in_scenario & self._chosen(terms, subset)
             clusters = terms.clusters[chosen]
             sums[row] = np.bincount(clusters, terms.sums[chosen], minlength=self.clusters)
             counts[row] = np.bincount(clusters, terms.counts[chosen], minlength=self.clusters)
             answered[row] = terms.answered[chosen].any()
         used = counts.any(axis=0)
         return ClusterTable(sums[:, used], counts[:, used], answered)
+
+    def _chosen(self, terms: Terms, subset: int) -> NDArray[np.bool_]:
+        """Which terms belong to a subset."""
+        if subset == ALL:
+            return terms.overall
+        is_part = np.zeros(len(self._sets), dtype=np.bool_)
+        is_part[self._sets_of[subset]] = True
+        found: NDArray[np.bool_] = is_part[terms.sets]
+        return found
+
+
+def _in_scenario(terms: Terms, scenario: int) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (terms.scenarios == ALL_SCENARIOS) | (terms.scenarios == scenario)
+    return found
+
+
+_PatternLabels = int | tuple[tuple[str, str | tuple[str, ...]], ...]
+"""Labels of answers, by their number in the pattern, or labels of a term's own."""
+
+
+class _PatternTerms(NamedTuple):
+    """The terms of a pattern; the labels of each are None for those of the group."""
+
+    kinds: array[int]
+    sums: array[float]
+    counts: array[float]
+    overall: bytes
+    labels: list[_PatternLabels | None]
+
+    @property
+    def of_labels(self) -> Iterator[_PatternLabels]:
+        return (labels for labels in dict.fromkeys(self.labels) if labels is not None)
 
 
 def _narrow(values: Column) -> Column:
@@ -480,6 +563,133 @@ def _is_answered(group: Group, term: Term) -> bool:
 
 def _has_label(outcome: Outcome, name: str, values: str | tuple[str, ...]) -> bool:
     return set(each_value(values)) <= set(each_value(outcome.labels.get(name, ())))
+
+
+# -- What metrics of verdicts read of a group: groups with the same pattern have the same terms
+
+MOST_PATTERNS = 4096
+"""The number of patterns whose terms are kept."""
+
+_TEXT = "..."
+"""Stands for an extracted text."""
+
+_LABEL = "labels of answers"
+
+
+class VerdictPattern(NamedTuple):
+    """The verdicts of a group, and the different labels of its answers, by their numbers in the pattern.
+
+    `stand_in` makes a group with these verdicts: it has numbers for the labels, and neither texts nor names.
+    """
+
+    key: Hashable
+    labels: Sequence[Labels]
+    stand_in: Callable[[], Group]
+
+
+class PatternOf(Protocol):
+    """Finds what metrics of verdicts read of a group; None where they read the group itself."""
+
+    def __call__(self, group: Group, *, letters: bool) -> VerdictPattern | None: ...
+
+
+def verdict_pattern(group: Group, *, letters: bool) -> VerdictPattern:
+    """What a metric may read that declares to read verdicts, or `letters`, too.
+
+    Of each answer the variant, verdict, status, finish reason and whole-numbered scores, whether a text was
+    extracted, which answers share labels or a key, and whether there are references and options; and of each
+    verdict on several of them the question, the answers, whether it has a value, and such scores. `letters`
+    adds extracted letters and the references, which make many patterns.
+    """
+    keys: dict[str, int] = {}
+    labels: list[Labels] = []
+    answers = []
+    for outcome in group.outcomes:
+        own, extracted = outcome.labels, outcome.extracted
+        if own not in labels:
+            labels.append(own)
+        answers.append(
+            (
+                outcome.variant,
+                outcome.verdict,
+                outcome.status,
+                outcome.finish_reason,
+                extracted if not extracted or (letters and len(extracted) == 1) else _TEXT,
+                labels.index(own) if own else -1,
+                outcome.references if letters else bool(outcome.references),
+                bool(outcome.options),
+                keys.setdefault(outcome.key, len(keys)),
+                _whole_scores(outcome.scores) if outcome.scores else (),
+            )
+        )
+    judged = [
+        (
+            verdict.question,
+            tuple([keys[target] for target in verdict.targets]),
+            verdict.verdict,
+            verdict.value is None,
+            _whole_scores(verdict.scores) if verdict.scores else (),
+        )
+        for verdict in group.judgements
+        if all(target in keys for target in verdict.targets)
+    ]
+    key = (tuple(answers), tuple(judged))
+    return VerdictPattern(key, labels, lambda: _stand_in(*key))
+
+
+def _stand_in(answers: Sequence[tuple[Any, ...]], judged: Sequence[tuple[Any, ...]]) -> Group:
+    outcomes = tuple(
+        Outcome(
+            sample="",
+            variant=variant,
+            draw=0,
+            key=str(key),
+            labels={} if labels < 0 else {_LABEL: str(labels)},
+            response="",
+            status=status,
+            finish_reason=finish_reason,
+            usage=Usage(),
+            verdict=verdict,
+            extracted=extracted,
+            references=references if isinstance(references, tuple) else (_TEXT,) * references,
+            options=("",) if has_options else (),
+            scores=dict(scores),
+        )
+        for (
+            variant,
+            verdict,
+            status,
+            finish_reason,
+            extracted,
+            labels,
+            references,
+            has_options,
+            key,
+            scores,
+        ) in answers
+    )
+    judgements = tuple(
+        Verdict(
+            targets=tuple(map(str, targets)),
+            question=question,
+            scorer="",
+            judge="",
+            kind="rules",
+            verdict=verdict,
+            value=None if has_no_value else 0.0,
+            scores=dict(scores),
+        )
+        for question, targets, verdict, has_no_value, scores in judged
+    )
+    return Group("", 0, "", outcomes, judgements)
+
+
+def _whole_scores(scores: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple([(name, score) for name, score in scores.items() if float(score).is_integer()])
+
+
+def _labels_in_pattern(labels: Labels) -> _PatternLabels:
+    return int(str(labels[_LABEL])) if _LABEL in labels else tuple(labels.items())
 
 
 # -- What undecided verdicts can change: a group as each scenario of a metric reads it

@@ -79,8 +79,9 @@ def read_option(
 
 
 def most_frequent(letters: Iterable[str]) -> str | None:
+    letters = list(letters)
+    if len(letters) < 2:
+        return letters[0] if letters else None
     counts = Counter(letters)
-    if not counts:
-        return None
     most = max(counts.values())
     return [letter for letter, count in counts.items() if count == most][-1]

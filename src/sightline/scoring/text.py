@@ -143,6 +143,7 @@ _DIRECTION = re.compile(
 _VOWEL = re.compile(r"[aeiouy]")
 
 
+@cached_for_short_texts
 def answer_part(output: str) -> str:
     r"""The part of an output that answers: its last line that holds a word (CODIS, Table 11).
 
@@ -159,7 +160,7 @@ def answer_part(output: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _lines(output: str) -> list[str]:
+def _lines(output: str) -> Sequence[str]:
     """The lines of an output up to the last one that holds a word; all of them if none does."""
     lines = output.strip().split("\n")
     last = max((at for at, line in enumerate(lines, 1) if words(_MARKUP.sub("", line))), default=len(lines))

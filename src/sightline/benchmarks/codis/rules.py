@@ -382,6 +382,7 @@ def bias_metrics(sets: Sequence[WordSet] = BIAS_SETS) -> tuple[Metric, ...]:
             source="CODIS 5.2, Table 6",
             judged=None,
             absent="no question offers both words of a pair",
+            reads="verdicts",
         )
         for side, meaning in _SIDES.items()
     )

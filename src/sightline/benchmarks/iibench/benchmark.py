@@ -274,6 +274,7 @@ EXTRACTIONS_DIFFER = Metric(
     better="lower",
     source="beyond the paper",
     judged=None,
+    reads="verdicts",
 )
 
 
