@@ -62,6 +62,9 @@ AnswersByKey = Mapping[str, Answer | Failure]
 UNREADABLE_IMAGE = "the image for the judge cannot be read"
 """The error of a judge that needs the image of a case."""
 
+MOST_READINGS = 512
+"""The number of different cases whose readings by rules are kept."""
+
 HUMAN_PREFIX = "human:"
 """A judge `human:FILE` is a file of human verdicts, `human:PROJECT` an annotation project of the store."""
 
@@ -94,6 +97,7 @@ class RulesJudge(Judge):
 
     def __init__(self, benchmark: Benchmark, options: Mapping[str, Any]) -> None:
         self._scorers = by_question(benchmark.scorers(options), RuleScorer)
+        self._readings: dict[tuple[object, ...], Reading] = {}
 
     def request(self, case: Case, repeat: int = 0, attempt: int = 0) -> KeyedRequest | None:
         return None
@@ -102,9 +106,16 @@ class RulesJudge(Judge):
         scorer = self._scorers.get(case.question)
         if scorer is None:
             return []
-        reading = scorer.decide(case)
-        if not isinstance(reading, Reading):
-            raise wrong_return(scorer.decide, reading, Reading)
+        # Draws of a probe often have equal responses, and follow each other.
+        key = (case.question, case.texts, case.probe_question, case.references, case.options, case.variant)
+        reading = self._readings.get(key)
+        if reading is None:
+            reading = scorer.decide(case)
+            if not isinstance(reading, Reading):
+                raise wrong_return(scorer.decide, reading, Reading)
+            if len(self._readings) >= MOST_READINGS:
+                self._readings.clear()
+            self._readings[key] = reading
         return [_verdict(case, reading, scorer.name, self.name, "rules")]
 
 

@@ -63,13 +63,26 @@ NO_MEASURES = AnswerMeasures()
 def with_text_scores(
     groups: Iterable[Group], benchmark: Benchmark, options: Mapping[str, Any]
 ) -> Iterator[Group]:
-    """Add the text scores of a benchmark to the outcomes of groups, and its verdicts on pairs of answers."""
+    """Add the text scores of a benchmark to the outcomes of groups, and its verdicts on pairs of answers.
+
+    Equal responses to one probe are read once.
+    """
+    of_sample: dict[tuple[object, ...], Mapping[str, float]] = {}
+    sample = ""
 
     def scored(outcome: Outcome) -> Outcome:
-        scores = benchmark.text_scores(outcome, options) if outcome.answered else {}
+        if not outcome.answered:
+            return outcome
+        key = outcome.variant, outcome.response, outcome.question, outcome.options
+        scores = of_sample.get(key)
+        if scores is None:
+            scores = of_sample[key] = benchmark.text_scores(outcome, options)
         return replace(outcome, scores={**outcome.scores, **scores}) if scores else outcome
 
     for group in groups:
+        if group.id != sample:
+            sample = group.id
+            of_sample.clear()
         pairs = [v for part in (group, *partner_groups(group)) for v in benchmark.pair_verdicts(part)]
         outcomes = tuple(map(scored, group.outcomes))
         yield replace(group, outcomes=outcomes, judgements=(*group.judgements, *pairs))
