@@ -372,6 +372,9 @@ class Benchmark(ABC):
         return {}
 
 
+JUDGE_IMAGE = BenchmarkOption(False, "send the image to the judge too", (True, False))
+
+
 def defaults(benchmark: Benchmark, setting: Setting) -> dict[str, Any]:
     """Compute the options of a benchmark under a setting where the user sets none."""
     return {**{name: option.default for name, option in benchmark.options.items()}, **setting.options}

@@ -52,8 +52,7 @@ from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
 from sightline.formats.other_tools import of_model, read_predictions
-from sightline.formats.prediction import Prediction, match
-from sightline.reporting.notes import FILE_MODEL
+from sightline.formats.prediction import FILE_MODEL, Prediction, match
 from sightline.store.answers import key_of
 from sightline.store.database import run_in_thread
 from sightline.store.store import Store

@@ -19,6 +19,7 @@ from sightline.formats import jsonl
 from sightline.formats.columns import completed, labels_in, named, right_answers
 from sightline.formats.files import read_bytes
 from sightline.formats.prediction import (
+    FILE_MODEL,
     LISTED,
     NAMED_COLUMNS,
     NO_ANSWER,
@@ -76,8 +77,9 @@ def read_inspect_log(source: PredictionFile, columns: Mapping[str, str]) -> list
             expected="a log of a run that asked samples, with --log-samples",
         )
     rows = named([_row_of_sample(sample) for sample in log.samples], columns, source.path)
+    model = "" if log.eval.model.startswith(FILE_MODEL) else log.eval.model
     return [
-        _prediction_of_sample(sample, record, log.eval.model, source.at(where), source)
+        _prediction_of_sample(sample, record, model, source.at(where), source)
         for sample, (where, record) in zip(log.samples, rows, strict=True)
     ]
 
@@ -152,7 +154,7 @@ def _prediction_of_sample(
             "usage": to_builtins(read.usage),
         }
         (line,) = jsonl.read([(location.record, {**otherwise, **probe, "response": ""})], source)
-        of_inspect = ("draw", "response", "error", "reasoning", "references")
+        of_inspect = ("draw", "response", "error", "reasoning", "references", "model")
         read = replace(
             line, **{name: getattr(read, name) for name in of_inspect}, options=choices or line.options
         )

@@ -16,6 +16,9 @@ from sightline.errors import UserError, some_of
 from sightline.text import Records, cell_text
 from sightline.types import ImageSize, Labels, Usage, Verdict
 
+FILE_MODEL = "file:"
+"""Before the name of a file of answers, which is the model where the user names none."""
+
 
 class Prediction(Struct, frozen=True):
     """A model's answer to one probe, collected by any tool.

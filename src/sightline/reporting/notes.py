@@ -345,10 +345,6 @@ def gathered(pairs: Iterable[tuple[_Key, _Word]]) -> dict[_Key, list[_Word]]:
 # -- The options that vary among several results, and short names for results
 
 
-FILE_MODEL = "file:"
-"""Before the name of a file of answers, which is the model where the user names none."""
-
-
 class ResultPoint(Struct, frozen=True):
     """A result and its values of the varied options."""
 

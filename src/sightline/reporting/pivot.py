@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from sightline.benchmarks.registry import benchmark_class
 from sightline.benchmarks.released import paper_of
 from sightline.errors import unknown_name
+from sightline.formats.prediction import FILE_MODEL
 from sightline.reporting.notes import (
     COUNTS,
-    FILE_MODEL,
     ResultPoint,
     caveats,
     definition_notes,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sightline.scoring.markup import without_tokens
 from sightline.scoring.reasoning import cut_reasoning
@@ -251,7 +252,31 @@ def same_meaning_by_model() -> ModelScorer:
     return same_or_different(load(__package__)["same_meaning"]["text"])
 
 
-def accepted(prompt: str, *, needs_images: bool = False, released: bool = False) -> ModelScorer:
+def right_answer() -> ModelScorer:
+    """A judge that compares an answer with its references by the prompt of this package."""
+    prompt = load(__package__)["right_answer"]["text"]
+
+    def ask(case: Case) -> tuple[Message, ...]:
+        texts = {"references": "\n".join(case.references), "answer": case.texts[0]}
+        return (user(fill(prompt, question=case.probe_question, **texts)),)
+
+    def read(case: Case, reply: str) -> Reading:
+        return Reading(read_verdict(reply, CORRECT), reply)
+
+    return ModelScorer("right_answer", "correct", ask, read, max_attempts=2)
+
+
+def seeing(scorer: ModelScorer) -> ModelScorer:
+    """The same judge, which gets the images of an answer before its prompt."""
+
+    def ask(case: Case) -> tuple[Message, ...]:
+        *before, last = scorer.ask(case)
+        return (*before, Message(last.role, (*(ImageRef(file.path) for file in case.images), *last.parts)))
+
+    return replace(scorer, ask=ask, needs_images=True)
+
+
+def accepted(prompt: str, *, released: bool = False) -> ModelScorer:
     """A judge that ends its reply with 'Judgement: Yes' or 'Judgement: No' (ConTextual, Figure 20).
 
     A reply without a verdict (see `read_verdict`) is requested once more, then it is undecided.
@@ -261,15 +286,12 @@ def accepted(prompt: str, *, needs_images: bool = False, released: bool = False)
         words = fill(
             prompt, instruction=case.probe_question, reference=case.references[0], prediction=case.texts[0]
         )
-        images = [ImageRef(file.path) for file in case.images] if needs_images else []
-        return (user(*images, words),)
+        return (user(words),)
 
     def read(case: Case, reply: str) -> Reading:
         return _released_judgement(reply) if released else Reading(read_verdict(reply, CORRECT), reply)
 
-    return ModelScorer(
-        "accepted", "correct", ask, read, needs_images, max_attempts=2, reads_truncated=released
-    )
+    return ModelScorer("accepted", "correct", ask, read, max_attempts=2, reads_truncated=released)
 
 
 def _released_judgement(reply: str) -> Reading:

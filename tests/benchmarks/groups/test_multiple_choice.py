@@ -94,7 +94,7 @@ def test_options_need_no_embedder_and_have_no_similarity() -> None:
 
 
 def judged(response: str, options: Sequence[str], *references: str) -> Reading:
-    scorers = Groups().scorers({"task": "other", "embedder": "none"})
+    scorers = Groups().scorers({"task": "other", "embedder": "none", "judge_answers": False})
     case = Case(("k",), "correct", "Which one?", (response,), references, tuple(options))
     return by_question(scorers, RuleScorer)["correct"].decide(case)
 

@@ -106,7 +106,7 @@ def test_disputed_references_of_pairs_that_a_run_does_not_have_are_counted(
 
 def test_the_prompt_is_the_image_then_question_and_options_with_one_space(folder: Path) -> None:
     benchmark = MMVP()
-    options = {"image": True}
+    options = {"image": True, "judge_image": False}
     sample = list(benchmark.samples(folder / "data", "test", options))[49]
     first, second = benchmark.probes(sample, options)
     image, text = first.messages[0].parts
@@ -116,7 +116,7 @@ def test_the_prompt_is_the_image_then_question_and_options_with_one_space(folder
 
 
 def test_the_judge_is_asked_as_released() -> None:
-    judge = next(one for one in MMVP().scorers({}) if isinstance(one, ModelScorer))
+    judge = next(one for one in MMVP().scorers({"judge_image": False}) if isinstance(one, ModelScorer))
     case = Case(("key",), "correct", "Is it on?", ("It is on",), ("A",), ("Yes", "No "))
     system, asked = (getattr(one.parts[0], "text", "") for one in judge.ask(case))
     assert system.endswith("Please answer in only yes or no.")

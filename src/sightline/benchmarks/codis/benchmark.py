@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sightline.benchmarks.base import (
+    JUDGE_IMAGE,
     Benchmark,
     BenchmarkOption,
     ByLabel,
@@ -25,7 +26,14 @@ from sightline.benchmarks.codis import rules
 from sightline.benchmarks.codis.data import ANSWER_FILES, EXPORT_FORMATS, RECORDS, read_samples
 from sightline.benchmarks.codis.rules import judge_answer_part, same_meaning_by_rules
 from sightline.metrics import paired
-from sightline.scoring.scorer import Reading, RuleScorer, Scorer, right_or_wrong, same_meaning_by_model
+from sightline.scoring.scorer import (
+    Reading,
+    RuleScorer,
+    Scorer,
+    right_or_wrong,
+    same_meaning_by_model,
+    seeing,
+)
 from sightline.scoring.text import answer_part
 from sightline.text import fill, load
 from sightline.types import Case, Group, ImageRef, Message, Metric, Outcome, Probe, Sample, user
@@ -127,6 +135,7 @@ class Codis(Benchmark):
         "judge_prompt": BenchmarkOption(
             "paper", "the judge's prompt: Table 12 or eval.py", tuple(JUDGE_PROMPTS)
         ),
+        "judge_image": JUDGE_IMAGE,
     }
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Sequence[Sample]:
@@ -148,6 +157,7 @@ class Codis(Benchmark):
                 references=(answer,),
                 labels=sample.labels,
                 context=context if options["context"] else "",
+                evidence=sample.images if options["judge_image"] else (),
             )
 
     def cases(self, group: Group) -> Iterator[Case]:
@@ -162,10 +172,11 @@ class Codis(Benchmark):
         """Rules, and a model with the prompt of Table 12 or the released one."""
         prompts = load(__package__)
         prompt = options["judge_prompt"]
+        judge = right_or_wrong(prompts[JUDGE_PROMPTS[prompt]]["text"], released=prompt == "released")
         return [
             RuleScorer("codis/rules", "correct", _judge_answer),
             RuleScorer("codis/same_meaning", "same_meaning", _judge_meaning),
-            right_or_wrong(prompts[JUDGE_PROMPTS[prompt]]["text"], released=prompt == "released"),
+            seeing(judge) if options["judge_image"] else judge,
             same_meaning_by_model(),
         ]
 

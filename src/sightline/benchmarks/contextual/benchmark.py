@@ -38,7 +38,7 @@ from sightline.benchmarks.contextual.formats import ANSWER_FILES, ERRORS, EXPORT
 from sightline.formats.prediction import Prediction
 from sightline.metrics import choice
 from sightline.scoring.non_answers import is_refusal
-from sightline.scoring.scorer import Reading, RuleScorer, Scorer, accepted, flags
+from sightline.scoring.scorer import Reading, RuleScorer, Scorer, accepted, flags, seeing
 from sightline.text import load
 from sightline.types import Case, Group, ImageRef, Message, Metric, Probe, Sample, Term, Text, user
 
@@ -183,11 +183,9 @@ class Contextual(Benchmark):
 
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """Rules for short references; a model with the prompt of Figure 20."""
-        by_model = accepted(
-            load(__package__)["judge"]["text"],
-            needs_images=options["judge_image"],
-            released=options["judge_parse"] == "released",
-        )
+        prompt, released = load(__package__)["judge"]["text"], options["judge_parse"] == "released"
+        by_model = accepted(prompt, released=released)
+        by_model = seeing(by_model) if options["judge_image"] else by_model
         return [RuleScorer("contextual/rules", "correct", _judge_response), by_model]
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:

@@ -11,6 +11,7 @@ from typing import Any
 from sightline.benchmarks.base import (
     ANSWER_BY,
     FILE,
+    JUDGE_IMAGE,
     Against,
     Benchmark,
     BenchmarkOption,
@@ -41,7 +42,16 @@ from sightline.scoring.chosen import chosen_option, read_choice
 from sightline.scoring.free_answers import read_free_answer
 from sightline.scoring.letters import named_option, right_positions
 from sightline.scoring.non_answers import is_refusal
-from sightline.scoring.scorer import Reading, RuleScorer, Scorer, flag, flags, same_meaning_by_model
+from sightline.scoring.scorer import (
+    Reading,
+    RuleScorer,
+    Scorer,
+    flag,
+    flags,
+    right_answer,
+    same_meaning_by_model,
+    seeing,
+)
 from sightline.scoring.similarity import same_option, similarity
 from sightline.scoring.text import Task, contains, post_process, post_process_as_printed
 from sightline.text import counted
@@ -82,6 +92,12 @@ OPTIONS: Mapping[str, BenchmarkOption] = {
     ),
     "answer_by": ANSWER_BY,
     "embedder": BenchmarkOption("all-MiniLM-L6-v2", "sentence-transformers model by name or path, or none"),
+    "judge_answers": BenchmarkOption(
+        False,
+        "let a judge model decide which answers are right, too, and not only which mean the same",
+        (True, False),
+    ),
+    "judge_image": JUDGE_IMAGE,
     "file": BenchmarkOption(None, "the groups file"),
     "answers": BenchmarkOption(None, "file of answers that contains the questions", internal=True),
 }
@@ -173,11 +189,14 @@ class Groups(Benchmark):
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """Containment for answers, embeddings for similarity (3.3), a model for equal meaning."""
         rules = RuleScorer("mmr3/contains", "correct", partial(_judge_answer, task=options["task"]))
+        judges = [same_meaning_by_model()]
+        if options["judge_answers"]:
+            judges.append(seeing(right_answer()) if options["judge_image"] else right_answer())
         if options["embedder"] == "none":
-            return [rules, same_meaning_by_model()]
+            return [rules, *judges]
         form = post_process_as_printed if options["form"] == "printed" else post_process
         by_similarity = similarity(options["embedder"], partial(form, task=options["task"]))
-        return [rules, same_meaning_by_model(), by_similarity]
+        return [rules, *judges, by_similarity]
 
     def text_scores(self, outcome: Outcome, options: Mapping[str, Any]) -> Mapping[str, float]:
         """Whether the response declines to answer, and which properties of its mask it names (A.9.3)."""
@@ -262,6 +281,7 @@ def _selection(options: Mapping[str, Any]) -> LineSelection:
         all_variants=options["task"] == "context",
         likelihood=options["answer_by"] == "likelihood",
         images=options["image"],
+        evidence=options["judge_image"],
     )
 
 

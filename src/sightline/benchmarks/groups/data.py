@@ -43,7 +43,7 @@ class LineSelection(Struct, frozen=True):
     `size` keeps the lines with that label `size`. Without it, `one_size` keeps the images in their own size,
     or else in the only size that a builder made. `selected_lines` explains `unchanged` and `all_variants`.
     With `likelihood`, the model's answer to a line with options is the most likely option. Without `images`,
-    only the prompts are sent.
+    only the prompts are sent. With `evidence`, a judge sees the images.
     """
 
     size: int | None = None
@@ -52,6 +52,7 @@ class LineSelection(Struct, frozen=True):
     all_variants: bool = False
     likelihood: bool = False
     images: bool = True
+    evidence: bool = False
 
 
 def read_samples(file: Path, selection: LineSelection) -> Iterator[Sample]:
@@ -181,7 +182,14 @@ def sorted_sample(sample: Sample) -> Sample:
 def line_probes(sample: Sample, selection: LineSelection) -> Iterator[Probe]:
     root = sample.images[0].root if sample.images else ""
     for line in selected_lines(sample.record, selection):
-        images = [ImageRef(os.path.join(root, one), root) for one in line.images if selection.images]
+        found = tuple(ImageRef(os.path.join(root, one), root) for one in line.images)
+        images = found if selection.images else ()
+        if selection.evidence and not found:
+            raise UserError(
+                "has no image that a judge could see",
+                record=f"{line.group}, {line.variant}",
+                expected="images in each line, or no --set judge_image=on",
+            )
         if not selection.images and not line.prompt:
             raise UserError(
                 "has images but no prompt, so that nothing is left to send",
@@ -198,6 +206,7 @@ def line_probes(sample: Sample, selection: LineSelection) -> Iterator[Probe]:
             labels=line.labels,
             draws=SAMPLING_DRAWS if selection.unchanged else 0,
             choices=line.options if selection.likelihood else (),
+            evidence=found if selection.evidence else (),
         )
 
 

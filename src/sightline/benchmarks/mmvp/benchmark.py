@@ -29,7 +29,7 @@ from sightline.formats.tables import read_table, table_rows
 from sightline.metrics.choice import MISS
 from sightline.metrics.paired import ACC_P, ACC_Q
 from sightline.scoring.options import read_option
-from sightline.scoring.scorer import ModelScorer, Reading, Scorer
+from sightline.scoring.scorer import ModelScorer, Reading, Scorer, seeing
 from sightline.text import Records, counted, fill, load
 from sightline.types import Case, ImageRef, Message, Metric, Probe, Sample, Text, user
 
@@ -102,7 +102,8 @@ class MMVP(base.Benchmark):
         ),
     )
     options: Mapping[str, base.BenchmarkOption] = {
-        "image": base.BenchmarkOption(True, "send the image", (True, False))
+        "image": base.BenchmarkOption(True, "send the image", (True, False)),
+        "judge_image": base.JUDGE_IMAGE,
     }
 
     def samples(self, folder: Path | None, split: str, options: Mapping[str, Any]) -> Iterator[Sample]:
@@ -132,6 +133,7 @@ class MMVP(base.Benchmark):
                 question=one.question,
                 references=(one.answer,),
                 options=one.options,
+                evidence=(image,) if options["judge_image"] else (),
             )
 
     def rule(self, case: Case) -> Reading:
@@ -150,7 +152,8 @@ class MMVP(base.Benchmark):
             }
             return (Message("system", (Text(prompt["system"]),)), user(fill(prompt["text"], **texts)))
 
-        return [*super().scorers(options), ModelScorer("mmvp/yes_no", "correct", ask, _read_judge)]
+        judge = ModelScorer("mmvp/yes_no", "correct", ask, _read_judge)
+        return [*super().scorers(options), seeing(judge) if options["judge_image"] else judge]
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """That of the released gpt_grader.py, and accuracy, which other tools print."""
