@@ -16,7 +16,7 @@ from tests.environments import python_of
 
 from sightline.cli.main import main
 from sightline.formats.jsonl import read_outcomes
-from training.scenes.build import generate_codis
+from training.scenes.build import generate_codis, generate_iibench
 
 Capture = pytest.CaptureFixture[str]
 
@@ -81,6 +81,26 @@ def test_a_log_of_inspect_gives_the_metrics_of_the_run_again(codis: Path, name: 
         read_outcomes(Path("own/answers.jsonl")), read_outcomes(Path("back/answers.jsonl")), strict=True
     ):
         assert replace(first, latency=0.0) == second
+
+
+def test_options_in_several_orders_come_back_from_a_log(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log
+
+    generate_iibench(tmp_path / "ii")
+    options = ("--data", tmp_path / "ii", "--split", "dev", "--set", "orders=3", "--quiet")
+    call("run", "iibench:none", *options, "--model", "baseline/chance", "--out", "own")
+    call("export", "own", "--as", "inspect", "--out", "run.eval", "--data", tmp_path / "ii")
+    call("score", "iibench:none", "run.eval", *options, "--out", "back")
+    own, back = (json.loads(Path(name, "metrics.json").read_text()) for name in ("own", "back"))
+    assert own["metrics"] == back["metrics"]
+    samples = read_eval_log("run.eval").samples or []
+    by_letter = [(sample.choices or [])["ABCDEF".index(sample.target[0])] for sample in samples]
+    right = {sample.metadata["group"]: text for sample, text in zip(samples, by_letter, strict=True)}
+    assert all(
+        right[sample.metadata["group"]] == text for sample, text in zip(samples, by_letter, strict=True)
+    )
+    assert len({tuple(sample.choices or ()) for sample in samples}) > len(right)
 
 
 def test_inspect_reads_question_images_choices_scores_and_metrics_of_a_log(codis: Path) -> None:
