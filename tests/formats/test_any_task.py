@@ -94,6 +94,19 @@ def test_a_tool_scores_filtered_replies_as_it_did(tmp_path: Path) -> None:
     assert values(tmp_path, file)["acc", "all"].value == 50
 
 
+def test_samples_without_a_score_are_undecided_and_not_in_the_mean_of_the_tool(tmp_path: Path) -> None:
+    """inspect_ai's accuracy leaves out what failed."""
+    pytest.importorskip("inspect_ai")
+    log = json.loads((WRITTEN / "inspect-0.3.285-failures.json").read_text())
+    failed = {"message": "boom", "traceback": "", "traceback_ansi": ""}
+    log["samples"][0] |= {"error": failed, "scores": None}
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(log))
+    found = values(tmp_path, file, "inspect_ai")
+    assert (found["score", "all"].value, found["score", "all"].n) == (100, 3)
+    assert (found["acc", "all"].value, found["acc", "all"].n) == (75, 4)
+
+
 def test_a_tool_scores_empty_answers_too(tmp_path: Path) -> None:
     """Elsewhere they are wrong without a judge; lmms-eval's MMMU guesses an option."""
     lines = [{**json.loads(line), "filtered_resps": "", "fraction": 1.0} for line in FRACTIONS.open()]

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.metrics.flips import IMAGE_DIGEST, Pairing, probe_pairs
+from sightline.reporting.comparison import NOTHING_SHARED
 from sightline.reporting.table import Column, Field, ReportTable, build_table
 from sightline.scoring.letters import right_positions
 from sightline.text import counted
@@ -109,6 +110,9 @@ def find_causes(
             matched[side].add(_item(one))
         _compare(*both, counts, show)
     for side, groups in enumerate((base, other)):
+        lacking = pairing.missing[1 - side]
+        if not (lacking.samples or lacking.probes):
+            continue
         for one in (one for key in groups for one in groups[key]):
             if _item(one) not in matched[side]:
                 only[side] += 1
@@ -173,7 +177,11 @@ def _differences(before: Outcome, after: Outcome) -> Iterator[tuple[Cause, _Side
     said = _Sides(*(one.response if one.answered else f"no answer: {one.error}" for one in (before, after)))
     yield "responses", said, said.first != said.second
     references = _Sides(*("; ".join(one.references) or None for one in (before, after)))
-    same_references = not references.known or right_answers(before) == right_answers(after)
+    same_references = (
+        not references.known
+        or (before.references == after.references and before.options == after.options)
+        or right_answers(before) == right_answers(after)
+    )
     read = _Sides(*(f"{one.extracted or one.verdict} ({one.judge})" for one in (before, after)))
     reads_other = said.first == said.second and same_references and _has_other_verdict(before, after)
     yield "reading", read, reads_other
@@ -259,6 +267,8 @@ def _lead(found: Causes) -> str:
         for right, scored in zip(found.right, found.scored, strict=True)
     ]
     total = sum(one.changed for one in found.counts.values())
+    if not found.items:
+        return NOTHING_SHARED
     shared = counted(found.items, "answer")
     said = f"Of {shared} that both hold, these are right: {shares[0]} in {first}, {shares[1]} in {second}"
     if not total:
