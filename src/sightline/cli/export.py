@@ -1,4 +1,4 @@
-"""`sightline export`: write answers in the formats that other tools read, or a run as tables or a log."""
+"""`sightline export`: write answers or runs in the formats that other tools read, or as tables."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def register(parser: argparse.ArgumentParser) -> None:
         help=", ".join(formats),
     )
     parser.add_argument(
-        "--out", required=True, metavar="PATH", help="the file to write, or the folder of tables"
+        "--out", required=True, metavar="PATH", help="the file to write; for tables and eee a folder"
     )
     parser.add_argument(
         "--data",
         metavar="DIR",
         help="data folder, for formats that repeat its records (default: SIGHTLINE_DATA); for"
-        f" {', '.join(FORMATS)} the folder of the images, if it moved",
+        f" {', '.join(FORMATS)} that of the images, for a results folder or images that moved",
     )
     parser.add_argument(
         "--model",

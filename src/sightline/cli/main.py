@@ -47,7 +47,7 @@ GROUPS = {
         "curate, synthesize, split",
     },
     "more": {
-        "export": "write answers in the formats of other tools, or a run as tables",
+        "export": "write answers or runs in the formats of other tools, or as tables",
         "import": "convert predictions of other tools to answers.jsonl",
         "store": "inspect, verify, merge, clean and export stores",
         "worker": "answer for a local model by the chat completions protocol, on one machine or a cluster",

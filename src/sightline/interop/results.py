@@ -686,6 +686,7 @@ def _write_hub_results(run: Exported, out: Path) -> list[str]:
     others = sum(one.value is not None for one in result.metrics) - 1
     return [
         *counted_notes((others, f"values are left out: a file of the Hub has one value, here {name}")),
+        f"the value is in {value.unit}, as `notes` say; results on the Hub are percentages or shares",
         "n, interval and judge stand in `notes`, because the format has no fields for them",
     ]
 
