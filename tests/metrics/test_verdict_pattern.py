@@ -24,7 +24,7 @@ SCORES: Sequence[Mapping[str, float]] = (
     {"words up:down": 2.0, "s_gt": 0.3},
 )
 TASKS: dict[str, Mapping[str, Any]] = {
-    **dict.fromkeys(BENCHMARKS, {}),
+    **{name: {} for name in BENCHMARKS},
     "iibench": {"orders": 3},
     "mmr3": {"task": "context"},
 }
