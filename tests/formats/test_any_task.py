@@ -107,6 +107,17 @@ def test_samples_without_a_score_are_undecided_and_not_in_the_mean_of_the_tool(t
     assert (found["acc", "all"].value, found["acc", "all"].n) == (75, 4)
 
 
+def test_scorers_of_inspect_that_differ_need_a_name(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    log = json.loads((WRITTEN / "inspect-0.3.285-failures.json").read_text())
+    log["samples"][0]["scores"]["strict"] = {**log["samples"][0]["scores"]["choice"], "value": "I"}
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(log))
+    with pytest.raises(UserError, match=r"which differ .*'scores\.choice, scores\.strict'"):
+        values(tmp_path, file, "inspect_ai")
+    assert values(tmp_path, file, "inspect_ai", score="scores.choice")["acc", "all"].value == 100
+
+
 def test_a_tool_scores_empty_answers_too(tmp_path: Path) -> None:
     """Elsewhere they are wrong without a judge; lmms-eval's MMMU guesses an option."""
     lines = [{**json.loads(line), "filtered_resps": "", "fraction": 1.0} for line in FRACTIONS.open()]
@@ -149,7 +160,7 @@ def test_several_scores_need_a_name_and_equal_ones_do_not(tmp_path: Path) -> Non
     write(1.0)
     assert values(tmp_path, file, "lmms-eval")["acc", "all"].value == 100
     write(0.0)
-    with pytest.raises(UserError, match=r"holds no score of each answer; .*--columns score=FIELD"):
+    with pytest.raises(UserError, match=r"which differ .*'fraction, pope_accuracy\.score'.*--columns score="):
         values(tmp_path, file, "lmms-eval")
     assert values(tmp_path, file, "lmms-eval", score="pope_accuracy.score")["acc", "all"].value == 0
     with pytest.raises(UserError, match="field input: is no score"):

@@ -263,6 +263,14 @@ def tool_verdicts(
         for verdict in one.verdicts
         if verdict.kind == "tool"
     ]
+    several = next((verdict.raw for verdict in found if verdict.verdict == "undecided"), "")
+    if several:
+        raise UserError(
+            "holds several scores of an answer, which differ",
+            file=file,
+            found=several,
+            expected="--columns score= with one of them",
+        )
     others = {verdict.judge for verdict in found} - {tool}
     if others or not found:
         raise UserError(
@@ -270,7 +278,7 @@ def tool_verdicts(
             file=file,
             expected=f"--judge {found[0].judge}"
             if found
-            else "one score from 0 to 1 in each record, or --columns score=FIELD where there are several",
+            else "a number from 0 to 1 in each record, or --columns score=FIELD",
         )
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ OF_ANY_LAYOUT = ("group", "cluster", "references", "label", "score")
 
 NAMED = "--columns"
 """The field in which a record keeps what is named of these: role -> column and value."""
+
+NO_SCORES: Mapping[str, object] = {}
 
 LABELS = ("category", "l2-category", "split", "subset")
 """Fields that other tools break their results down by."""
@@ -93,13 +95,14 @@ def completed(
     record: Mapping[str, Any],
     location: RecordLocation,
     tool: str,
-    scores: Iterable[object] = (),
+    scores: Mapping[str, object] = NO_SCORES,
     extracted: str | None = None,
 ) -> Prediction:
     """An answer with the group, the cluster and the label that the user named, and the score of its tool.
 
     Args:
-        scores: What may be the score; where several differ, the user must name one.
+        scores: What may be the score, by the name that --columns takes; where several differ, the user must
+            name one.
     """
     asked: Mapping[str, tuple[str, Any]] = record.get(NAMED) or {}
     if "group" in asked:
@@ -120,8 +123,11 @@ def completed(
                 "is no score", field=asked["score"][0], found=found, expected="a number from 0 to 1"
             )
     else:
-        found = {score for score in map(_score, scores) if score is not None}
-        score = found.pop() if len(found) == 1 else None
+        known = {name: score for name, value in scores.items() if (score := _score(value)) is not None}
+        if len(set(known.values())) > 1:
+            several = replace(_verdict(0, tool, None), verdict="undecided", value=None, scores={})
+            return replace(one, verdicts=(*one.verdicts, replace(several, raw=", ".join(known))))
+        score = next(iter(known.values()), None)
     return one if score is None else replace(one, verdicts=(*one.verdicts, _verdict(score, tool, extracted)))
 
 
@@ -149,6 +155,11 @@ def _score(value: object) -> float | None:
     except ValueError:
         return None
     return number if 0 <= number <= 1 else None
+
+
+def score_name(name: str, value: object) -> str:
+    """What --columns takes for a score that may be in an object."""
+    return f"{name}.score" if isinstance(value, dict) else name
 
 
 def _verdict(score: float, tool: str, extracted: str | None) -> Verdict:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sightline.errors import UserError, did_you_mean, some_of
 from sightline.formats import jsonl
-from sightline.formats.columns import completed, labels_in, named, right_answers
+from sightline.formats.columns import completed, labels_in, named, right_answers, score_name
 from sightline.formats.files import read_bytes
 from sightline.formats.prediction import (
     FILE_MODEL,
@@ -158,9 +158,9 @@ def _prediction_of_sample(
         read = replace(
             line, **{name: getattr(read, name) for name in of_inspect}, options=choices or line.options
         )
-    scores: Mapping[str, Any] = record["scores"]
+    scores = {f"scores.{name}": value for name, value in record["scores"].items()}
     extracted = next((one.answer for one in (sample.scores or {}).values()), None)
-    return completed(read, record, location, "inspect_ai", scores.values(), extracted)
+    return completed(read, record, location, "inspect_ai", scores, extracted)
 
 
 def _plain(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
@@ -220,7 +220,7 @@ def read_lm_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
     for where, record in rows:
         prompt = _first_prompt(record["arguments"])
         names = record.get("metrics") or record.keys() - _LM_EVAL
-        scores = [record.get(name) for name in names]
+        scores = {name: record.get(name) for name in names}
         found = _record(record, "resps", prompt, where, source, reply, ("lm-eval", scores))
         key = found[0].sample, found[0].variant
         if filters.setdefault(key, record.get("filter")) == record.get("filter"):
@@ -258,7 +258,8 @@ def read_lmms_eval(rows: Records, source: PredictionFile) -> list[Prediction]:
     predictions: list[Prediction] = []
     for where, record in rows:
         holder = "filtered_resps" if "filtered_resps" in record else "resps"
-        scores = [record[name] for name in record.keys() - _LM_EVAL]
+        metrics = {name: value for name, value in record.items() if name not in _LM_EVAL}
+        scores = {score_name(name, value): value for name, value in metrics.items()}
         found = _record(
             record, holder, record.get("input"), where, source, plain_reply, ("lmms-eval", scores)
         )
@@ -287,7 +288,7 @@ def _record(
     where: str,
     source: PredictionFile,
     read: Callable[[Any, str, RecordLocation], Response],
-    scored: tuple[str, Sequence[object]],
+    scored: tuple[str, Mapping[str, object]],
 ) -> list[Prediction]:
     # --columns names fields of the record itself, which come first.
     objects = [entry for entry in (record, record.get("doc"), *record.values()) if isinstance(entry, dict)]
@@ -322,7 +323,7 @@ def _record(
     ]
     tool, scores = scored
     # A filter took one of several repeats, mostly the first: the score is that of no other.
-    scores = scores if len(found) == 1 else ()
+    scores = scores if len(found) == 1 else {}
     return [completed(one, record, location, tool, scores) for one in found]
 
 
@@ -501,7 +502,7 @@ def _prediction_of_review(
     )
     main = score.get("main_score_name") or next(iter(values), "")
     extracted = score.get("extracted_prediction")
-    return completed(found, record, location, "evalscope", [values.get(main)], extracted)
+    return completed(found, record, location, "evalscope", {main: values.get(main)}, extracted)
 
 
 def _response_of_review(
@@ -603,7 +604,9 @@ def _prediction_of_row(record: dict[str, Any], where: str, source: PredictionFil
         labels=labels_in(record),
         image=_text(record, "local_path") or _text(record, "image_path"),
     )
-    return completed(found, record, location, "VLMEvalKit", [record.get(name) for name in ("hit", "score")])
+    return completed(
+        found, record, location, "VLMEvalKit", {name: record.get(name) for name in ("hit", "score")}
+    )
 
 
 def _vlmevalkit_sample(record: dict[str, Any], location: RecordLocation, conventions: AnswerFiles) -> str:
