@@ -119,7 +119,7 @@ def test_each_planted_difference_is_counted_and_a_verdict_is_explained_once(
         ({"image_sizes": []}, {"response": "B"}),
         ({}, {"response": "(A)"}),
         ({}, {"response": "", "error": "HTTP 500"}),
-        ({}, {"references": ["B"]}),
+        ({}, {"references": ["B"], "prompt": "Other? (A) left (B) right"}),
     ]
     files = []
     for side, extra in enumerate((20, 30)):
@@ -130,7 +130,7 @@ def test_each_planted_difference_is_counted_and_a_verdict_is_explained_once(
         score(tmp_path, "groups", file, f"run{side}")
     counts, examples, _ = why(tmp_path, capsys, "run0", "run1")
     assert differing(counts) == {
-        "prompts": 2,
+        "prompts": 3,
         "images": 1,
         "responses": 6,
         "references": 1,

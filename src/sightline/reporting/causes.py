@@ -28,6 +28,8 @@ CAUSES: Mapping[Cause, str] = {
 }
 """What may differ, in the order in which it is looked for."""
 
+_OF_VERDICTS = ("reading", "references")
+
 EXAMPLES = 3
 """The items that are shown of each difference."""
 
@@ -50,7 +52,8 @@ class Example(Struct, frozen=True):
 class Counts(Struct):
     """How many items differ in something, of how many it is known in both runs, and how many verdicts do.
 
-    `changed` counts the items that are right in one run only and differ in nothing before this.
+    `changed` counts the items that are right in one run only because of this: the first that differs of what
+    leads to another response, and with the same response the references, else the reading.
     """
 
     differ: int = 0
@@ -143,14 +146,16 @@ def _compare(
     before: Outcome, after: Outcome, counts: Mapping[Cause, Counts], show: Callable[[Example], None]
 ) -> None:
     changed = _has_other_verdict(before, after)
+    is_same = before.answered == after.answered and before.response == after.response
     for cause, sides, differs in _differences(before, after):
         one = counts[cause]
         one.known += sides.known
         if not (sides.known and differs):
             continue
         one.differ += 1
-        one.changed += changed
-        changed = False
+        if (cause in _OF_VERDICTS) == is_same:
+            one.changed += changed
+            changed = False
         show(
             Example(
                 cause,
@@ -253,8 +258,8 @@ def _counts_table(found: Causes, task: str) -> ReportTable:
         )
     legend = [
         *(f"{cause}: {meaning}" for cause, meaning in CAUSES.items()),
-        "other verdict: right in one run only; counted once, at the first difference from the top down"
-        " (references before reading)",
+        "other verdict: right in one run only; each counts once: where the responses differ, at the first of"
+        " prompts, images and responses that differs, otherwise at references or reading",
     ]
     made = build_table(f"{task}, why they differ", fields, rows, notes, legend)
     return replace(made, lead=_lead(found))
