@@ -73,6 +73,21 @@ def test_scores_of_evalscope_make_its_accuracy_over_repeats(tmp_path: Path) -> N
     assert found["acc", "all"].clusters == 2
 
 
+def test_scores_of_lm_eval_make_its_mean_and_belong_to_no_repeat(tmp_path: Path) -> None:
+    """Its log has three repeats, of which a filter took the first."""
+    log = WRITTEN / "lm-eval-0.4.9.1.jsonl"
+    with pytest.raises(UserError, match="holds no score of each answer"):
+        values(tmp_path, log, "lm-eval")
+    lines = [json.loads(line) for line in log.open()]
+    first = [{**line, "resps": [line["resps"][0][:1]]} for line in lines]
+    taken = [line for line in first if line["filter"] == "flexible-extract"]
+    file = tmp_path / "samples.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in taken))
+    own = sum(line["exact_match"] for line in taken) / len(taken)
+    assert 0 < own < 1
+    assert values(tmp_path, file, "lm-eval")["acc", "all"].value == pytest.approx(100 * own)
+
+
 @pytest.mark.parametrize("name", ["shuffled.eval", "shuffled-by-solver.eval"])
 def test_scores_of_inspect_make_its_accuracy(tmp_path: Path, name: str) -> None:
     pytest.importorskip("inspect_ai")
