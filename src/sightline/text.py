@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -283,11 +284,13 @@ def json_records(content: bytes, path: Path, *, keys_once: bool = False) -> Reco
         if keys_once:
             _refuse_doubled_keys_of_entries(content, path)
         return [_object(f"entry {n}", entry, path) for n, entry in enumerate(_whole(content, path), 1)]
-    lines = [(n, line) for n, line in enumerate(content.splitlines(), 1) if line.strip()]
     rows: Records = []
-    for number, line in lines:
+    texts: dict[str, str] = {}
+    for number, line in enumerate(BytesIO(content) if b"\r" not in content else content.splitlines(), 1):
+        if not line.strip():
+            continue
         try:
-            rows.append(_object(f"line {number}", _decode(line), path))
+            rows.append(_object(f"line {number}", _with_shared_texts(_decode(line), texts), path))
         except ValueError:
             if rows:
                 raise _broken(line, path, number) from None
@@ -298,6 +301,18 @@ def json_records(content: bytes, path: Path, *, keys_once: bool = False) -> Reco
         if keys_once and not _has_each_key_once(line, rows[-1][1]):
             refuse_doubled_keys(line, f"line {number}", path)
     return rows
+
+
+def _with_shared_texts(record: Any, texts: dict[str, str]) -> Any:
+    """A record whose texts are those of earlier records, where they are equal: draws repeat their prompts."""
+    if not isinstance(record, dict):
+        return record
+    for name, value in record.items():
+        if isinstance(value, str):
+            record[name] = texts.setdefault(value, value)
+        elif isinstance(value, list):
+            record[name] = [texts.setdefault(one, one) if isinstance(one, str) else one for one in value]
+    return record
 
 
 def decode_line(decode: Callable[[bytes], T], line: bytes, number: int, path: Path, kind: type[Any]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,11 +55,16 @@ from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import FILE_MODEL, Prediction, match
 from sightline.store.answers import key_of
 from sightline.store.database import run_in_thread
+from sightline.store.runs import PROBES_PER_CHUNK
 from sightline.store.store import Store
 from sightline.types import NOT_SENT, Answer, Failure, Outcome, Probe, Sample, Verdict
 
 PredictionsByProbe = Mapping[tuple[str, str, int], Prediction]
 """Predictions by sample, variant and draw."""
+
+
+PROBES_PER_TRANSACTION = 16 * PROBES_PER_CHUNK
+"""The number of probes that are encoded and stored together."""
 
 
 class _SettingAnswers(NamedTuple):
@@ -113,12 +118,13 @@ async def score_file(
 
 
 def _store_probes(store: Store, run: int, scoring: _Scoring) -> None:
-    numbered = [
+    numbered = (
         (probe_position(sample, number), msgspec.json.encode(probe))
         for sample, (_, probes) in enumerate(groupby(scoring.collected.probes(), key=lambda one: one.sample))
         for number, probe in enumerate(probes)
-    ]
-    store.runs.add_probes(run, numbered)
+    )
+    while several := list(islice(numbered, PROBES_PER_TRANSACTION)):
+        store.runs.add_probes(run, several)
 
 
 async def _ask_judges(
