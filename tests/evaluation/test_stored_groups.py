@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.evaluation.conftest import MakeResult
@@ -18,6 +20,14 @@ from sightline.metrics.flips import ComparedAnswers, answer_changes, pair_groups
 from sightline.types import Group, ImageFile, Verdict
 
 MARKS = st.lists(st.text("10?x-", min_size=1, max_size=3), max_size=6)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_blocks() -> Iterator[None]:
+    """Few groups are written at once, so that those of the tests are read from the file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sightline.evaluation.folder._PER_BLOCK", 2)
+        yield
 
 
 def group(sample: str, marks: str) -> Group:
@@ -50,7 +60,7 @@ def test_every_field_comes_back() -> None:
         evidence={"k": (ImageFile("a.jpg", "d", "JPEG", 1, 2, (3, 4)),)},
         pooled="v0",
     )
-    assert stored(full)["a", 0, "v0"] == full
+    assert stored(full, group("b", "1"))["a", 0, "v0"] == full
 
 
 @given(MARKS)

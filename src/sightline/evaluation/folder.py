@@ -368,14 +368,16 @@ class SentGroups(Mapping[GroupKey, Group]):
         return len(self._groups) - len(self._left_out)
 
 
-# -- Groups that a temporary file holds: of a run of any size, memory holds the keys and one group at a
-#    time
+# -- Groups that a temporary file holds: of a run of any size, memory holds the keys and some groups
 
 _IN_MEMORY = 1 << 23
 """The bytes from which the file is on the disk."""
 
+_PER_BLOCK = 64
+"""The number of groups that are written and read together: most are read in their order."""
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode_group = msgspec.msgpack.Decoder(Group).decode
+_decode_groups = msgspec.msgpack.Decoder(list[Group]).decode
 
 
 class StoredGroups(Mapping[GroupKey, Group]):
@@ -384,23 +386,32 @@ class StoredGroups(Mapping[GroupKey, Group]):
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         self._numbers: dict[GroupKey, int] = {}
+        self._added: list[Group] = []
         self._ends = array("Q", [0])
+        self._read: tuple[int, list[Group]] = (-1, [])
         weakref.finalize(self, self._file.close)
 
     def add(self, group: Group) -> None:
         """Add a group; one with the same key is replaced."""
-        # The fastest level: responses, prompts and digests take a third of the space.
-        body = zlib.compress(_encode(group), 1)
-        self._file.seek(self._ends[-1])
-        self._file.write(body)
-        self._numbers[group.key] = len(self._ends) - 1
-        self._ends.append(self._ends[-1] + len(body))
+        self._numbers[group.key] = _PER_BLOCK * (len(self._ends) - 1) + len(self._added)
+        self._added.append(group)
+        if len(self._added) == _PER_BLOCK:
+            # The fastest level: responses, prompts and digests take a third of the space.
+            body = zlib.compress(_encode(self._added), 1)
+            self._file.seek(self._ends[-1])
+            self._file.write(body)
+            self._ends.append(self._ends[-1] + len(body))
+            self._added = []
 
     def __getitem__(self, key: GroupKey) -> Group:
-        number = self._numbers[key]
-        start, end = self._ends[number], self._ends[number + 1]
-        self._file.seek(start)
-        return _decode_group(zlib.decompress(self._file.read(end - start)))
+        block, place = divmod(self._numbers[key], _PER_BLOCK)
+        if block == len(self._ends) - 1:
+            return self._added[place]
+        if self._read[0] != block:
+            start, end = self._ends[block], self._ends[block + 1]
+            self._file.seek(start)
+            self._read = block, _decode_groups(zlib.decompress(self._file.read(end - start)))
+        return self._read[1][place]
 
     def __iter__(self) -> Iterator[GroupKey]:
         return iter(self._numbers)
