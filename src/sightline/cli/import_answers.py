@@ -57,10 +57,9 @@ def execute(options: argparse.Namespace) -> int:
     from sightline.benchmarks.registry import benchmark as find_benchmark
     from sightline.errors import UserError
     from sightline.evaluation.options import reasoning_names, setting_of, variant_of
-    from sightline.evaluation.prepare import doubts
     from sightline.evaluation.score import import_answers, read_answers
     from sightline.evaluation.spec import Spec
-    from sightline.evaluation.summary import ReasoningCounts
+    from sightline.evaluation.summary import ReasoningCounts, doubts
     from sightline.formats.files import refuse_overwriting
     from sightline.formats.jsonl import contradictions, write_answers, write_verdicts
     from sightline.formats.other_tools import only_of_model

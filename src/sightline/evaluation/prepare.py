@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as replace_options
 from functools import partial
@@ -47,13 +46,11 @@ from sightline.evaluation.options import (
 )
 from sightline.evaluation.plan import Plan, PlanInputs, Samples, SampleSelection
 from sightline.evaluation.spec import Spec, recorded_options, spec_data_folder
+from sightline.evaluation.summary import recorded_notes
 from sightline.formats.files import SetDigest, is_synthetic
 from sightline.formats.jsonl import (
-    as_asked,
     check_run_name,
     check_tags,
-    counted_notes,
-    prompt_text,
     verdict_line,
 )
 from sightline.formats.prediction import Prediction
@@ -63,11 +60,11 @@ from sightline.models.batches import BatchEndpoint
 from sightline.models.registry import ModelOptions
 from sightline.plugins import wrong_return
 from sightline.replicas.fleet import check_place, resolve_on
-from sightline.scoring.letters import are_shown, right_positions
+from sightline.scoring.letters import are_shown
 from sightline.scoring.scorer import JUDGE_SAMPLING, ModelScorer, by_question
 from sightline.store.store import Store
 from sightline.text import counted
-from sightline.types import CAPTIONED, ImageRef, Origin, Probe, Repeated, Sample, Text, Verdict
+from sightline.types import CAPTIONED, ImageRef, Origin, Probe, Sample, Text, Verdict
 
 if TYPE_CHECKING:
     from sightline.evaluation.image_texts import ImageReplacement
@@ -746,9 +743,6 @@ def _replay_notes(prepared: Prepared) -> list[str]:
     return recorded_notes(replayed(prepared.models.models[0], task, prepared.spec.repeats), task.name)
 
 
-# -- What a file of answers says, or does not say, about the probes that it answers
-
-
 def replayed(model: Model, task: PreparedTask, draws: int) -> Iterator[tuple[Probe, Prediction]]:
     for sample in task.samples:
         for probe in task.benchmark.probes(sample, task.options.benchmark):
@@ -758,58 +752,6 @@ def replayed(model: Model, task: PreparedTask, draws: int) -> Iterator[tuple[Pro
                 )
                 if (prediction := model.recorded(origin)) is not None:
                     yield probe, prediction
-
-
-def doubts(predictions: Sequence[Prediction], counts: Repeated = "error") -> list[str]:
-    """Notes on answers that the file repeats, of which one counts, and on doubtful responses."""
-    doubtful = Counter(one.doubt for one in predictions if one.doubt)
-    repeated = [one.repeated for one in predictions if one.repeated]
-    return counted_notes(
-        (
-            sum(repeated),
-            f"further answers of {len(repeated):,} probes are in the file and do not count "
-            f"(--repeated {counts})",
-        ),
-        *((number, f"of {len(predictions):,} responses {doubt}") for doubt, number in doubtful.items()),
-    )
-
-
-def recorded_notes(
-    recorded: Iterable[tuple[Probe, Prediction]], task: str, counts: Repeated = "error"
-) -> list[str]:
-    """Notes on what a file of answers says, or does not say, about the probes that it answers."""
-    answers: list[Prediction] = []
-    prompts, other_prompts, with_options, without_order, without_right, other_right = 0, 0, 0, 0, 0, 0
-    for probe, prediction in recorded:
-        answers.append(prediction)
-        asked = as_asked(probe, prediction)
-        # With other options, the prompt of the setting is another one too.
-        comparable = bool(prediction.prompt) and asked.options == probe.options
-        prompts += comparable
-        other_prompts += comparable and prediction.prompt != prompt_text(probe.messages)
-        with_options += bool(probe.options)
-        without_order += bool(probe.options) and not prediction.options
-        without_right += bool(probe.references) and not asked.references
-        right = (right_positions(one, asked.options) for one in (asked.references, prediction.references))
-        other_right += bool(prediction.references and asked.references) and len(set(right)) > 1
-    return counted_notes(
-        (other_prompts, f"of {prompts:,} prompts in the file are not those of {task}"),
-        (
-            without_order,
-            f"of {with_options:,} answers come without the options that the model saw: the order of {task} "
-            "is assumed and cannot be verified",
-        ),
-        (
-            without_right,
-            f"of {len(answers):,} answers have options in the file without the right one of the data: they "
-            "have no reference",
-        ),
-        (
-            other_right,
-            f"of {len(answers):,} answers have a right option in the file that is not the one of the data, "
-            "which counts",
-        ),
-    ) + doubts(answers, counts)
 
 
 # -- The judges of an evaluation

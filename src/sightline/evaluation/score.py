@@ -44,12 +44,12 @@ from sightline.evaluation.prepare import (
     check_results_folder,
     describe_evaluation,
     prepare_evaluation,
-    recorded_notes,
     with_notes,
 )
 from sightline.evaluation.recorded_run import recorded_run, run_body, store_recorded_verdicts
 from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.spec import Spec, spec_data_folder
+from sightline.evaluation.summary import recorded_notes
 from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import FILE_MODEL, Prediction, match

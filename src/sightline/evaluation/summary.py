@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,13 @@ from msgspec import UNSET, Struct, UnsetType, field
 from sightline.config import Price
 from sightline.errors import some_of
 from sightline.evaluation.judges import JudgedGroup
+from sightline.formats.jsonl import as_asked, counted_notes, prompt_text
+from sightline.formats.prediction import Prediction
 from sightline.scoring.letters import right_positions
 from sightline.scoring.reasoning import leading_tag
 from sightline.scoring.scorer import flag, undecided_flags
 from sightline.text import counted
-from sightline.types import CUT_OFF, ImageSize, Outcome, Spent, Usage, Verdict
+from sightline.types import CUT_OFF, ImageSize, Outcome, Probe, Repeated, Spent, Usage, Verdict
 
 MAX_UNANSWERED = 10
 """The number of probes without an answer that a summary lists."""
@@ -414,3 +416,59 @@ def long_response_notes(summary: Summary) -> list[str]:
         f"{summary.counts.long_responses:,} answers have more than {LONG_RESPONSE} words: embedding models "
         "read about 250 tokens and ignore the rest"
     ]
+
+
+# -- What a file of answers says, or does not say, about the probes that it answers
+
+
+def doubts(predictions: Sequence[Prediction], counts: Repeated = "error") -> list[str]:
+    """Notes on answers that the file repeats, of which one counts, and on doubtful responses."""
+    doubtful = Counter(one.doubt for one in predictions if one.doubt)
+    repeated = [one.repeated for one in predictions if one.repeated]
+    return counted_notes(
+        (
+            sum(repeated),
+            f"further answers of {len(repeated):,} probes are in the file and do not count "
+            f"(--repeated {counts})",
+        ),
+        *((number, f"of {len(predictions):,} responses {doubt}") for doubt, number in doubtful.items()),
+    )
+
+
+def recorded_notes(
+    recorded: Iterable[tuple[Probe, Prediction]], task: str, counts: Repeated = "error"
+) -> list[str]:
+    """Notes on what a file of answers says, or does not say, about the probes that it answers."""
+    answers: list[Prediction] = []
+    prompts, other_prompts, with_options, without_order, without_right, other_right = 0, 0, 0, 0, 0, 0
+    for probe, prediction in recorded:
+        answers.append(prediction)
+        asked = as_asked(probe, prediction)
+        # With other options, the prompt of the setting is another one too.
+        comparable = bool(prediction.prompt) and asked.options == probe.options
+        prompts += comparable
+        other_prompts += comparable and prediction.prompt != prompt_text(probe.messages)
+        with_options += bool(probe.options)
+        without_order += bool(probe.options) and not prediction.options
+        without_right += bool(probe.references) and not asked.references
+        both = {asked.references, prediction.references}
+        if () not in both and len(both) > 1:
+            other_right += len({right_positions(one, asked.options) for one in both}) > 1
+    return counted_notes(
+        (other_prompts, f"of {prompts:,} prompts in the file are not those of {task}"),
+        (
+            without_order,
+            f"of {with_options:,} answers come without the options that the model saw: the order of {task} "
+            "is assumed and cannot be verified",
+        ),
+        (
+            without_right,
+            f"of {len(answers):,} answers have options in the file without the right one of the data: they "
+            "have no reference",
+        ),
+        (
+            other_right,
+            f"of {len(answers):,} answers have a right option in the file that is not the one of the data, "
+            "which counts",
+        ),
+    ) + doubts(answers, counts)
