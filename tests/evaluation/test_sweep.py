@@ -38,8 +38,8 @@ def points(
     return plan_sweep([Spec(task="codis", **base)], models, options or {}, sampling or {})
 
 
-def swept(planned: list[SweepPoint], out: Path | None = None) -> Sweep:
-    return asyncio.run(run_sweep(planned, str(out) if out else None))
+def swept(planned: list[SweepPoint], out: Path | None = None, **more: Any) -> Sweep:
+    return asyncio.run(run_sweep(planned, str(out) if out else None, **more))
 
 
 def test_models_change_slowest_and_the_last_option_fastest() -> None:
@@ -209,17 +209,15 @@ def test_a_wrong_point_is_found_before_the_first_call(codis: str, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_point_that_fails_at_the_start_does_not_stop_the_others(
-    codis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_point_that_fails_at_the_start_does_not_stop_the_others(codis: str, tmp_path: Path) -> None:
     async def enters(spec: Spec, **options: Any) -> Evaluation:
         if spec.set["cot"]:
             raise UserError("no server there")
         return await run_evaluation(spec, **options)
 
-    monkeypatch.setattr("sightline.evaluation.sweep.run_evaluation", enters)
     out = tmp_path / "out"
-    sweep = swept(points(options=COT, data=codis, store=str(tmp_path / "s.db"), out=str(out)), out)
+    planned = points(options=COT, data=codis, store=str(tmp_path / "s.db"), out=str(out))
+    sweep = swept(planned, out, evaluate=enters)
     assert [(one.exit_status, one.error) for one in sweep.points] == [(2, "no server there"), (0, "")]
     assert sweep.exit_status == 2
     assert [one["state"] for one in json.loads((out / "sweep.json").read_text())["points"]] == [

@@ -158,7 +158,10 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("offline")
-def test_wandb_has_the_values_of_a_run_with_their_intervals(words: list[str], tmp_path: Path) -> None:
+def test_wandb_has_the_values_of_a_run_with_their_intervals(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["sightline", "a-word-of-the-command"])
     track = ["--track", "wandb", "--track-arg", "project=vlm", "--track-arg", "step=500"]
     assert main([*words, *track, "--name", "base", "--out", "results"]) == 0
     metrics = json.loads((tmp_path / "results" / "metrics.json").read_text())["metrics"]
@@ -169,6 +172,7 @@ def test_wandb_has_the_values_of_a_run_with_their_intervals(words: list[str], tm
         if one["subset"] == "all" and one[field] is not None
     }
     assert len(expected) > 10
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and b"a-word-of" in file.read_bytes()]
     records = list(wandb_records(tmp_path))
     (logged,) = [record.history.item for record in records if record.WhichOneof("record_type") == "history"]
     values = {"".join(item.nested_key) or item.key: json.loads(item.value_json) for item in logged}

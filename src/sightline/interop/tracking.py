@@ -77,15 +77,16 @@ class WandB(Tracker):
         with needs_extra("wandb", "--track wandb needs wandb"):
             import wandb
         self._wandb, self._with_steps = wandb, set[str]()
-        # `create_new`: by default the client ends the run that another evaluation of this process still has.
-        # `console`: the client would copy what the command prints to its server; `quiet`: and print values.
+        # create_new: by default the client ends the run that another evaluation of this process still has.
+        # x_disable_meta: it would send the words of the command, console what the command prints; quiet: it
+        # would print the values.
         self._run = wandb.init(
             **{
                 "name": run.name,
                 "job_type": run.kind,
                 "config": run.settings,
                 "reinit": "create_new",
-                "settings": wandb.Settings(console="off", quiet=True),
+                "settings": wandb.Settings(console="off", quiet=True, x_disable_meta=True),
                 **run.arguments,
             }
         )
