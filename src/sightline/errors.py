@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
@@ -174,6 +174,21 @@ def is_secret_name(name: str) -> bool:
     ['api_key', 'HF_TOKEN']
     """
     return bool(_SECRET_NAME.search(re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())))
+
+
+def holds_secret(value: object) -> bool:
+    """Decide whether a value of an option, or one inside it, is or names a secret.
+
+    >>> holds_secret({"callback": ["https://me:secret@host"]}), holds_secret({"metadata": {"api_key": "x"}})
+    (True, True)
+    >>> holds_secret({"stop": ["Question:"], "metadata": {"url": "https://host/a"}})
+    False
+    """
+    if isinstance(value, Mapping):
+        return any(is_secret_name(str(name)) or holds_secret(one) for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return any(map(holds_secret, value))
+    return isinstance(value, str) and hide_secrets(value) != value
 
 
 def is_key_shaped(text: str) -> bool:

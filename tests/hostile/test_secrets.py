@@ -143,6 +143,40 @@ WRONG = {
     "--gen": ("", (*RUN, "http://127.0.0.1:9/v1#m", "--gen", f"api_key={SECRET}")),
     "--gen-any": ("", (*RUN, "http://127.0.0.1:9/v1#m", "--gen", f"api_key={SECRET}", "--gen-any")),
     "--judge-gen": ("", (*RUN, "baseline/chance", "--judge-gen", f"authorization={SECRET}", "--gen-any")),
+    "--gen with a key as a value": (
+        "",
+        (*RUN, "http://127.0.0.1:9/v1#m", "--gen", f"user={KEY}", "--gen-any"),
+    ),
+    "--gen with a password in a URL": (
+        "",
+        (*RUN, "http://127.0.0.1:9/v1#m", "--gen", f"callback=https://me:{SECRET}@host", "--gen-any"),
+    ),
+    "--gen with a secret inside": (
+        "",
+        (*RUN, "http://127.0.0.1:9/v1#m", "--gen", f'metadata={{"api_key": "{SECRET}"}}', "--gen-any"),
+    ),
+    "--judge-gen with a key as a value": (
+        "",
+        (
+            *RUN,
+            "baseline/chance",
+            "--judge",
+            "http://127.0.0.1:9/v1#m",
+            "--judge-gen",
+            f"user={KEY}",
+            "--gen-any",
+        ),
+    ),
+    "--model-arg with a key as a value": (
+        "",
+        (*RUN, "http://127.0.0.1:9/v1#m", "--model-arg", f"header={KEY}"),
+    ),
+    "--model-id with a key": ("", (*RUN, "baseline/chance", "--model-id", f"me {KEY}")),
+    "--model of a file with a password": (
+        "",
+        ("score", "groups:mine.jsonl", "mine.jsonl", "--model", f"http://me:{SECRET}@host/v1#m"),
+    ),
+    "--set with a key": ("", (*RUN, "baseline/chance", "--set", f"text_metrics={KEY}")),
     "--model-arg": ("", (*RUN, "http://127.0.0.1:9/v1#m", "--model-arg", f"api_key={SECRET}")),
     "--model-arg executable": (
         "",

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sightline.benchmarks.base import FILE, Benchmark, BenchmarkOption, Setting, defaults
 from sightline.benchmarks.registry import benchmark_class, benchmark_names
 from sightline.config import Price
-from sightline.errors import UserError, did_you_mean, some_of, unknown_name
+from sightline.errors import UserError, did_you_mean, holds_secret, some_of, unknown_name
 from sightline.evaluation.spec import Decide, Spec
 from sightline.images import ImageLimits
 from sightline.metrics.tally import NO_ANSWER
@@ -65,6 +65,7 @@ def variant_of(benchmark: Benchmark, setting: Setting) -> str:
 def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOptions:
     """Combine and check the options; None removes a sampling option from the request."""
     _check_counts(spec)
+    _refuse_secrets(spec)
     options = defaults(benchmark, setting)
     for name, value in spec.set.items():
         check_option(benchmark.options, name, value, benchmark.name)
@@ -76,9 +77,21 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
             raise unknown_name(f"--preset of {benchmark.name}", spec.preset, benchmark.presets)
         preset = benchmark.presets[spec.preset]
     sampling = {**setting.sampling, **preset, **spec.gen}
-    refuse_protocol_fields((*spec.gen, *spec.judge_gen))
+    refuse_protocol_fields(spec.gen)
+    refuse_protocol_fields(spec.judge_gen)
     _check_sampling(sampling)
     return EffectiveOptions(options, {name: value for name, value in sampling.items() if value is not None})
+
+
+def _refuse_secrets(spec: Spec) -> None:
+    """Refuse what results would show to everybody; --gen and --model-arg have checks of their own."""
+    values = {"--model": spec.model, "--model-id": spec.model_id}
+    for name, value in [*values.items(), *((f"--set {name}", value) for name, value in spec.set.items())]:
+        if holds_secret(value):
+            raise UserError(
+                f"{name} contains a secret, which would be written to the results",
+                expected="a value without a password or API key",
+            )
 
 
 def check_option(options: Mapping[str, BenchmarkOption], name: str, value: Any, owner: str) -> None:

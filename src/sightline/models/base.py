@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 import msgspec
 from msgspec import Struct, field, inspect
 
-from sightline.errors import UserError, did_you_mean, is_secret_name
+from sightline.errors import UserError, did_you_mean, holds_secret, is_secret_name
 from sightline.formats.prediction import Prediction
 from sightline.images import ImageLimits
 from sightline.types import Answer, Failure, Origin, Request
@@ -205,12 +205,12 @@ def check_request_limits(concurrency: int | None, max_requests: int | None, max_
             raise UserError(f"{name} {number} {problem}", expected="0 or more")
 
 
-def refuse_protocol_fields(names: Iterable[str]) -> None:
+def refuse_protocol_fields(sampling: Mapping[str, Any]) -> None:
     """Refuse sampling options that would change the request itself, or hold a secret."""
-    for name in names:
-        if is_secret_name(name) and name not in CACHE_NAMES:
+    for name, value in sampling.items():
+        if name not in CACHE_NAMES and (is_secret_name(name) or holds_secret(value)):
             raise UserError(
-                f"--gen {name} is a secret, which would be written to the store",
+                f"--gen {name} is a secret, which would be written to the results",
                 expected="a key variable for this host in sightline.toml",
             )
         if name in PROTOCOL_FIELDS:

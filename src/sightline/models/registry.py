@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sightline.config import Config, api_key
-from sightline.errors import UserError, is_secret_name, unknown_name
+from sightline.errors import UserError, holds_secret, unknown_name
 from sightline.formats.prediction import AnswerFiles
 from sightline.models.base import Model, read_values, refuse_adapter
 from sightline.models.chat import COMPLETIONS, RESPONSES, Form
@@ -52,8 +52,8 @@ class ModelOptions(Struct, frozen=True):
 def resolve(spec: str, options: ModelOptions) -> list[Model]:
     """Create the models for a name. Nothing is sent or loaded yet."""
     spec, options = resolve_name(spec, options)
-    for name in options.args:
-        if is_secret_name(name):
+    for name, value in options.args.items():
+        if holds_secret({name: value}):
             raise UserError(
                 f"--model-arg {name} contains a secret, which would be written to the results",
                 expected="the environment variable that the model reads, or that sightline.toml names",
