@@ -91,10 +91,10 @@ def test_a_tracker_gets_each_step_and_each_validation(folder: Folder, data: Path
     both = "training/disagreement training/loss"
     assert told == [
         "training 3",
+        f"0 {held_out} None",
         f"1 {both} {losses[0]}",
         f"2 {held_out} {both} {losses[1]}",
         f"3 {held_out} {both} {losses[2]}",
-        f"0 {held_out} None",
         "finish 0",
     ]
 

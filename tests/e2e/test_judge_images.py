@@ -67,6 +67,12 @@ def test_a_judge_decides_the_answers_of_groups_by_their_references(
     assert acc(set=chosen, judge=("rules", judge.model)) == 0.0
 
 
+def test_options_of_a_judge_model_are_refused_where_none_judges(tmp_path: Path) -> None:
+    task = f"groups:{groups_file(tmp_path, [])}"
+    with pytest.raises(sightline.UserError, match="judge_answers=on has no effect: no judge is a model"):
+        sightline.run(task, model="baseline/chance", set={"judge_answers": True})
+
+
 def test_a_line_without_an_image_is_refused_where_the_judge_should_see_it(tmp_path: Path) -> None:
     file = groups_file(tmp_path, [])
     chosen = {"embedder": "none", "judge_answers": True, "judge_image": True}

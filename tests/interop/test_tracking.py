@@ -116,6 +116,11 @@ def test_a_wrong_argument_is_refused(
     assert message in capsys.readouterr().err
 
 
+def test_arguments_of_no_tracker_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--track-arg", "project=vlm"]) == 2
+    assert "--track-arg has no effect without --track" in capsys.readouterr().err
+
+
 def test_each_combination_of_a_sweep_is_tracked(words: list[str], tmp_path: Path) -> None:
     sweep = ["sweep", *words[1:], "--set", "cot=on,off", "--track-arg", "report=off"]
     assert main([*sweep, *fragile(tmp_path)]) == 0

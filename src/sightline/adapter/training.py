@@ -43,17 +43,21 @@ class TrainedAdapter(Struct, frozen=True):
 OnStep = Callable[[TrainingStep, Validation | None], None]
 """Called after each step, with the validation if one ran."""
 
+OnBase = Callable[[Validation], None]
+
 
 def train_adapter(
     training: Training,
     on_step: OnStep = lambda *_: None,
     *,
+    on_base: OnBase = lambda _: None,
     stop: Event | None = None,
     show_progress: bool = False,
 ) -> TrainedAdapter:
     """Train an adapter, or continue a training that was stopped.
 
-    A checkpoint is written before each validation. A validation that failed is repeated.
+    A checkpoint is written before each validation. A validation that failed is repeated. `on_base` is called
+    with the validation of the model without the adapter, if one runs.
     """
     check_settings(training)
     folder = Path(training.out)
@@ -64,7 +68,7 @@ def train_adapter(
     model = _local_model(training)
     checkpoint = TrainingCheckpoint(folder, _recorded_settings(training, model.identity, data.images))
     run = _TrainingRun(training, data, model, checkpoint, stop or Event())
-    adapted = run.train(on_step, show_progress)
+    adapted = run.train(on_step, on_base, show_progress)
     metadata = AdapterMetadata(
         adapter=training.adapter,
         base=model.identity,
@@ -121,13 +125,15 @@ class _TrainingRun:
         self._checkpoint, self._stop = checkpoint, stop
         self._embed = embedder(training.embedder).embed if training.embedder is not None else None
 
-    def train(self, on_step: OnStep, show_progress: bool) -> AdaptedModel:
+    def train(self, on_step: OnStep, on_base: OnBase, show_progress: bool) -> AdaptedModel:
         state = self._checkpoint.read()
         loaded = load(self._model.checkpoint, self._model.args)
         self._check_examples(loaded, show_progress)
         if state is None:
             self._checkpoint.begin()
-            self._validate(AdaptedModel(loaded, {}), self._encoder(loaded))
+            base = self._validate(AdaptedModel(loaded, {}), self._encoder(loaded))
+            if base is not None:
+                on_base(base)
         torch.manual_seed(self._training.recipe.seed)
         adapted = with_adapter(loaded, self._training.adapter)
         encoder = self._encoder(adapted.loaded)

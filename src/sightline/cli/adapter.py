@@ -167,8 +167,13 @@ def execute_train(options: argparse.Namespace) -> int:
                 if not options.quiet:
                     _print_step(step, validation)
 
-            trained = train_adapter(training, on_step, stop=stop, show_progress=not options.quiet)
-            track(0, next(iter(trained.validations), None), {})
+            trained = train_adapter(
+                training,
+                on_step,
+                on_base=lambda validation: track(0, validation, {}),
+                stop=stop,
+                show_progress=not options.quiet,
+            )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_state_of(Path(options.out))) from None
     finally:
@@ -181,6 +186,8 @@ def execute_train(options: argparse.Namespace) -> int:
 def _tracked(options: argparse.Namespace, training: Training) -> Iterator[TrackStep]:
     """Give what sends a step to the tracker of --track; it does nothing without one."""
     if options.track is None:
+        if options.track_arg:
+            raise UserError("--track-arg has no effect without --track", expected="--track wandb")
         yield lambda *_: None
         return
     import msgspec
@@ -192,11 +199,11 @@ def _tracked(options: argparse.Namespace, training: Training) -> Iterator[TrackS
         tracked.start(TrackedRun(training.out, "training", settings, pairs(options.track_arg, "--track-arg")))
 
         def track(step: int, validation: Validation | None, values: Mapping[str, float]) -> None:
-            held_out = {} if validation is None else msgspec.structs.asdict(validation)
             named = {f"training/{name}": value for name, value in values.items()}
-            named |= {f"held_out/{name}": value for name, value in held_out.items() if value is not None}
-            if named:
-                tracked.log(named, step)
+            if validation is not None:
+                named |= {f"held_out/{name}": 100 * share for name, share in _shares(validation).items()}
+                named["held_out/loss"] = validation.loss
+            tracked.log(named, step)
 
         yield track
 
@@ -245,9 +252,13 @@ def _print_step(step: TrainingStep, validation: Validation | None) -> None:
         print_note(f"step {step.number:,}: loss {step.loss:.4f}; {_describe(validation)}")
 
 
-def _describe(validation: Validation) -> str:
+def _shares(validation: Validation) -> dict[str, float]:
     shares = {"con": validation.con, "agree": validation.agree, "acc": validation.acc}
-    values = ", ".join(f"{name} {100 * share:.1f}" for name, share in shares.items() if share is not None)
+    return {name: share for name, share in shares.items() if share is not None}
+
+
+def _describe(validation: Validation) -> str:
+    values = ", ".join(f"{name} {100 * share:.1f}" for name, share in _shares(validation).items())
     return f"held out: {values}, loss {validation.loss:.4f}"
 
 

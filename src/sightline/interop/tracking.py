@@ -122,6 +122,8 @@ STEP = "sightline/step"
 async def run_tracked(spec: Spec, *, show_progress: bool = False, **more: Any) -> Evaluation:
     """Run an evaluation as `run_evaluation` does, and give its numbers to the tracker of --track."""
     if spec.track is None:
+        if spec.track_arg:
+            raise UserError("--track-arg has no effect without --track", expected="--track wandb")
         return await run_evaluation(spec, show_progress=show_progress, **more)
     arguments = dict(spec.track_arg)
     step, with_report = _step(arguments.pop("step", None)), arguments.pop("report", "on")
