@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
+from pathlib import PurePath
 from string import ascii_uppercase
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -789,6 +790,11 @@ class Result(Struct, frozen=True, kw_only=True):
     def unanswered(self) -> int:
         """The number of probes without an answer: failed or not sent."""
         return self.errors + self.not_sent
+
+    @property
+    def setting_name(self) -> str:
+        """The setting without the folder of a groups file, which others need not know."""
+        return PurePath(self.setting).stem if self.setting == self.options.get("file") else self.setting
 
 
 def difference_range(bounds: Range) -> Range:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.environments import call as run
@@ -16,6 +19,8 @@ from tests.environments import python_of
 
 from sightline.cli.main import main
 from sightline.formats.jsonl import read_outcomes
+from sightline.interop.tracking import tracked_values
+from sightline.types import Result
 from training.scenes.build import generate_codis, generate_iibench
 
 Capture = pytest.CaptureFixture[str]
@@ -163,6 +168,76 @@ def test_images_that_changed_are_left_out_and_counted(codis: Path, capsys: Captu
     assert shown[f"images/{first.name}"] != hashlib.sha256(first.read_bytes()).hexdigest()
 
 
+def test_images_of_a_results_folder_are_those_that_its_digests_name(codis: Path, capsys: Capture) -> None:
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log
+    from inspect_ai.model import ContentImage
+
+    call("run", "codis", "--model", "baseline/chance", "--data", codis, "--out", "own", "--quiet")
+    first, *_, last = sorted((codis / "images").iterdir())
+    first.write_bytes(last.read_bytes())
+    capsys.readouterr()
+    call("export", "own", "--as", "inspect", "--out", "run.eval", "--data", codis)
+    assert "1 images were not found as they were sent" in capsys.readouterr().err
+    for sample in read_eval_log("run.eval", resolve_attachments=True).samples or []:
+        (image,) = sample.metadata["images"]
+        assert not isinstance(sample.input, str)
+        shown = [part for part in sample.input[0].content if isinstance(part, ContentImage)]
+        was_replaced = image["path"] == f"images/{first.name}"
+        assert (len(shown), "sha256" in image) == (0 if was_replaced else 1, not was_replaced)
+    call("export", "own", "--as", "eee", "--model", "acme/see", "--out", ".", "--data", codis)
+    assert "1 images have no digest in its lines" in capsys.readouterr().err
+
+
+def test_an_incomplete_run_leaves_as_one(codis: Path, capsys: Capture) -> None:
+    pytest.importorskip("inspect_ai")
+    hub = pytest.importorskip("huggingface_hub")
+    yaml = pytest.importorskip("yaml")
+    from inspect_ai.log import read_eval_log
+
+    asked = ("run", "codis", "--model", "baseline/chance", "--data", codis, "--quiet")
+    call(*asked, "--limit", "12", "--max-requests", "21", status=(4,))
+    call("export", "1", "--as", "inspect", "--model", "acme/see", "--out", "run.eval")
+    log = read_eval_log("run.eval")
+    assert (log.status, log.eval.config.limit, log.eval.model) == ("cancelled", 12, "acme/see")
+    assert list(log.stats.model_usage) == ["acme/see"]
+    words = ("export", "1", "--as", "hf-eval-results", "--dataset", "acme/codis:test", "--out", "codis.yaml")
+    call(*words, status=(2,))
+    assert "3 not sent; --limit 12" in capsys.readouterr().err
+    assert not Path("codis.yaml").exists()
+    call(*words, "--force")
+    (entry,) = hub.parse_eval_result_entries(yaml.safe_load(Path("codis.yaml").read_text()))
+    assert "of 24 probes 3 not sent, --limit 12" in entry.notes
+
+
+def test_partial_scores_of_a_tool_leave_as_they_are_and_come_back(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    scores = (0.25, 0.5, 1.0, 0.75, 0.9, 0.0)
+    lines = [
+        {"doc_id": n, "target": "cat", "input": f"Q{n}", "filtered_resps": "cat", "anls": score}
+        for n, score in enumerate(scores)
+    ]
+    Path("frac.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = ("--set", "embedder=none", "--quiet")
+    call("score", "groups", "frac.jsonl", "--judge", "lmms-eval", *options, "--out", "own")
+    call("export", "1", "--as", "inspect", "--out", "run.eval")
+    call("score", "groups", "run.eval", "--judge", "inspect_ai", *options, "--out", "back")
+    own, back = (
+        [
+            (one["value"], one["n"])
+            for one in json.loads(Path(name, "metrics.json").read_text())["metrics"]
+            if (one["metric"], one["subset"]) == ("score", "all")
+        ]
+        for name in ("own", "back")
+    )
+    assert own == back == [(pytest.approx(100 * sum(scores) / 6), 6)]
+    call("export", "1", "--as", "eee", "--model", "acme/see", "--out", ".")
+    (found,) = Path("data").rglob("*.jsonl")
+    evaluated = [json.loads(line)["evaluation"] for line in found.read_text().splitlines()]
+    assert [one["score"] for one in evaluated] == list(scores)
+    assert [one["is_correct"] for one in evaluated] == [score == 1 for score in scores]
+
+
 def test_a_log_needs_a_name_that_inspect_opens(codis: Path, capsys: Capture) -> None:
     scored(codis)
     call("export", "1", "--as", "inspect", "--out", "run.jsonl", status=(2,))
@@ -170,6 +245,25 @@ def test_a_log_needs_a_name_that_inspect_opens(codis: Path, capsys: Capture) -> 
 
 
 # -- Every Eval Ever
+
+
+SCHEMA_CHECK = """
+import json, sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+
+log, lines = (Path(name).read_text() for name in sys.argv[1:])
+schemas = files("every_eval_ever.schemas")
+wrong = []
+for name, records in {"eval": [log], "instance_level_eval": lines.splitlines()}.items():
+    schema = json.loads((schemas / f"{name}.schema.json").read_text())
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    for record in records:
+        wrong += [error.message for error in validator.iter_errors(json.loads(record))]
+print(wrong[:3])
+"""
 
 
 @pytest.mark.slow
@@ -193,6 +287,10 @@ def test_every_eval_ever_takes_the_files_of_a_run(codis: Path, tmp_path: Path) -
     reports = json.loads(run(tmp_path, validator, *words))  # exit status 2: warnings only
     assert [(one["valid"], one["errors"], one["warnings"]) for one in reports] == [(True, [], [])] * 2
     assert reports[1]["line_count"] == 168
+    # The validator takes more than the schemas that the package has.
+    script = tmp_path / "schema.py"
+    script.write_text(SCHEMA_CHECK)
+    assert run(tmp_path, validator, str(script), str(log), str(lines)) == "[]\n"
     results = json.loads(log.read_text())["evaluation_results"]
     assert len(results) == sum(one["value"] is not None for one in own["metrics"])
     (found,) = [one for one in results if one["evaluation_result_id"] == "acc_p:all"]
@@ -212,17 +310,59 @@ def test_a_line_of_every_eval_ever_holds_group_variant_draw_cluster_and_digests(
     outcomes = list(read_outcomes(Path("own/answers.jsonl")))
     for line, outcome in zip(map(json.loads, lines.read_text().splitlines()), outcomes, strict=True):
         metadata = line["metadata"]
+        # Its schema wants texts.
+        assert all(isinstance(value, str) for value in metadata.values())
         named = ("group", "variant", "draw", "cluster")
         assert [metadata[name] for name in named] == [
             outcome.sample,
             outcome.variant,
-            outcome.draw,
+            str(outcome.draw),
             outcome.cluster,
         ]
         (image,) = outcome.images
-        assert metadata["image_sha256"] == [hashlib.sha256((codis / image).read_bytes()).hexdigest()]
+        sent = [hashlib.sha256((codis / image).read_bytes()).hexdigest()]
+        assert json.loads(metadata["image_sha256"]) == sent
         assert line["evaluation"]["is_correct"] == outcome.right
         assert line["input"]["formatted"] == outcome.prompt
+
+
+def test_an_export_to_every_eval_ever_keeps_a_file_that_was_filled_in(codis: Path, capsys: Capture) -> None:
+    scored(codis)
+    words = ("export", "1", "--as", "eee", "--model", "acme/see", "--out", ".")
+    before = time.time()
+    call(*words)
+    (log,) = Path("data/codis/acme/see").glob("*.json")
+    record = json.loads(log.read_text())
+    assert before - 1 <= int(record["retrieved_timestamp"]) <= time.time()
+    record["source_metadata"]["source_organization_name"] = "acme"
+    log.write_text(json.dumps(record))
+    call(*words, status=(2,))
+    assert "--force" in capsys.readouterr().err
+    assert json.loads(log.read_text()) == record
+    call(*words, "--force")
+    assert json.loads(log.read_text())["source_metadata"]["source_organization_name"] == "unknown"
+    assert len(list(log.parent.iterdir())) == 2
+
+
+def test_no_path_and_no_address_leaves_for_everybody(tmp_path: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    folder = tmp_path / "secretproj"
+    folder.mkdir()
+    line = {"group": "g", "variant": "a", "prompt": "Is it?", "references": ["yes"]}
+    (folder / "mine.jsonl").write_text(json.dumps(line) + "\n")
+    (folder / "answers.jsonl").write_text(json.dumps({"id": "g", "variant": "a", "response": "yes"}) + "\n")
+    address = "http://inner.acme.example:8000/v1#see"
+    words = ("score", "groups:secretproj/mine.jsonl", "secretproj/answers.jsonl", "--model", address)
+    call(*words, "--set", "embedder=none", "--out", "own", "--quiet")
+    call("export", "1", "--as", "eee", "--model", "acme/see", "--out", "eee")
+    call("export", "1", "--as", "hf-eval-results", "--dataset", "acme/mine:test", "--out", "mine.yaml")
+    files = [path for path in Path("eee").rglob("*") if path.is_file()]
+    assert len(files) == 2
+    for path in (*files, Path("mine.yaml")):
+        assert not re.search("secretproj|inner.acme", path.read_text()), path
+        assert "groups:mine" in path.read_text()
+    result = msgspec.json.decode(Path("own/metrics.json").read_bytes(), type=Result)
+    assert {name.rpartition("/")[0] for name in tracked_values(result)} == {"groups/mine"}
 
 
 @pytest.mark.parametrize("model", ["mini", "http://host:8000/v1#llava", "hf/mini", "a/b/"])

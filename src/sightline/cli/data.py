@@ -534,6 +534,7 @@ def execute_pack(options: argparse.Namespace) -> int:
         with output_errors():
             print_line(f"{made.folder}: {', '.join(held)}")
         print_note("its README.md names no licence and no origin: add them before you share it")
+        print_note("its images are the files as they are, with their EXIF data, such as the place of a photo")
     return 0
 
 

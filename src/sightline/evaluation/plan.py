@@ -470,7 +470,12 @@ def sample_digest(
         return texts
     images = [(files or {}).get(image.path) for image in sample.images]
     contents = [file.digest for file in images if isinstance(file, ImageFile)]
-    return texts + BETWEEN_PARTS + _digest(contents) if len(contents) == len(images) else texts
+    return texts + BETWEEN_PARTS + images_digest(contents) if len(contents) == len(images) else texts
+
+
+def images_digest(contents: Sequence[str]) -> str:
+    """The second part of the digest of a sample: of the SHA-256 of its images, in their order."""
+    return _digest(contents)
 
 
 def with_images_of(digest: str, recorded: str) -> str:

@@ -422,7 +422,8 @@ def _prediction(probe: StoredProbe, result: Answer | Failure, key: str = "") -> 
 
 def score_of(outcome: Outcome, metadata: dict[str, Any]) -> Score:
     return Score(
-        value=_VALUES.get(outcome.verdict, NOANSWER),
+        # The score that the tool of a file gave: a part of the full one, too.
+        value=outcome.scores.get("score", _VALUES.get(outcome.verdict, NOANSWER)),
         answer=outcome.extracted or outcome.response,
         explanation=f"{outcome.verdict}, decided by {outcome.judge}" if outcome.judge else outcome.verdict,
         metadata=metadata,

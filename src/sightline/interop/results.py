@@ -5,23 +5,30 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path, PurePosixPath
+from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sightline.benchmarks.registry import benchmark_class, export_formats
 from sightline.errors import UserError, needs_extra, unknown_name
 from sightline.evaluation.run_tables import FORMS, write_tables
 from sightline.evaluation.spec import Spec, spec_data_folder
-from sightline.formats.files import refuse_overwriting, write_atomically
-from sightline.formats.jsonl import ANSWERS, METRICS, VERDICTS, counted_notes, export, read_recorded_verdicts
+from sightline.formats.files import refuse_overwriting, text_digest, write_atomically
+from sightline.formats.jsonl import ANSWERS, counted_notes, export
 from sightline.images import data_url
+from sightline.interop.exported import (
+    RUN_BY,
+    Exported,
+    exported_run,
+    iso_time,
+    public_judge,
+    public_judges,
+    public_task,
+)
 from sightline.reporting.tables import leading_metrics
 from sightline.types import ImageFile, MetricValue, Outcome, Result, Usage, Verdict
 
@@ -30,68 +37,15 @@ if TYPE_CHECKING:
     from inspect_ai.model import ContentImage, ModelOutput, ModelUsage
     from inspect_ai.scorer import Score
 
-    from sightline.evaluation.compare import RunName
-    from sightline.evaluation.run_images import RunImages
-    from sightline.store.store import Store
-
-
-class SentImage(NamedTuple):
-    """An image of an answer: its digest, '' if it is unknown, and its file, None if it was not found."""
-
-    path: str
-    digest: str
-    file: ImageFile | None
-
-
-class Exported(Struct, frozen=True, dict=True):
-    """A run with all that its files for other tools hold.
-
-    `verdicts` are those of every judge on one answer, by its key; `about_several` counts those on several
-    answers together. `images` are those of each answer. The run began at `time` and ended at `end`, in
-    seconds since 1970; for a results folder both are when it was written. `model` is the model's name for
-    others, `dataset` the data set on the Hub, ORG/NAME:TASK, or ''.
-    """
-
-    result: Result
-    outcomes: Sequence[Outcome]
-    verdicts: Mapping[str, Sequence[Verdict]]
-    about_several: int
-    images: Mapping[str, Sequence[SentImage]]
-    time: float
-    end: float
-    model: str
-    dataset: str
-
-    @property
-    def when(self) -> str:
-        return _iso(self.time)
-
-    @cached_property
-    def judge_models(self) -> frozenset[str]:
-        return frozenset(
-            one.judge for verdicts in self.verdicts.values() for one in verdicts if one.kind == "model"
-        )
-
-    def notes(self) -> list[str]:
-        """What no format of single answers holds."""
-        return counted_notes(
-            (
-                sum(one.first is not None for one in self.outcomes),
-                "truncated answers that were sent again are left out: the second answers count",
-            ),
-            (self.about_several, "verdicts on several answers together are left out"),
-        )
-
-
-def _iso(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
-
 
 class RunFormat(NamedTuple):
-    """A format of whole runs: `write` writes it and returns what it cannot hold, the worst first."""
+    """A format of whole runs: `write` writes it and returns what it cannot hold, the worst first.
+
+    Its last argument is --force.
+    """
 
     summary: str
-    write: Callable[[Exported, Path], list[str]]
+    write: Callable[[Exported, Path, bool], list[str]]
     is_folder: bool = False
 
 
@@ -131,8 +85,8 @@ def export_answers(
             if layout in FORMS:
                 write_tables(judged_run(store, name), layout, path, force=force)
                 return []
-            run = _exported(store, name, data, model, dataset)
-        return FORMATS[layout].write(run, path)
+            run = exported_run(store, name, data, model, dataset)
+        return FORMATS[layout].write(run, path, force)
     layouts = export_formats()
     if layout not in layouts:
         raise unknown_name("layout", layout, [*layouts, *FORMATS, *FORMS])
@@ -141,73 +95,10 @@ def export_answers(
     return export(file, layouts[layout], path, spec_data_folder(Spec(task="", data=data)), model)
 
 
-def _exported(store: Store | None, name: RunName, data: str | None, model: str, dataset: str) -> Exported:
-    from sightline.evaluation.compare import judged_run
-    from sightline.evaluation.run_images import RunImages
-    from sightline.evaluation.runs import read_stored_run
-
-    verdicts: list[Verdict] = []
-    run = judged_run(store, name, lambda judged: verdicts.extend(judged.verdicts))
-    found = spec_data_folder(Spec(task="", data=data))
-    folders = [found] if found else []
-    if isinstance(name, Path):
-        verdicts = read_recorded_verdicts(name / VERDICTS)
-        time = end = (name / METRICS).stat().st_mtime
-    else:
-        assert store is not None
-        folders += map(Path, read_stored_run(store, name).folders)
-        row = store.runs.row(name)
-        time, end = row.created, row.finished or row.created
-    of_answer: dict[str, dict[tuple[str, str, int], Verdict]] = {}
-    for one in verdicts:
-        if len(one.targets) == 1:
-            of_answer.setdefault(one.targets[0], {})[one.question, one.judge, one.draw] = one
-    outcomes = [outcome for group in run.groups.values() for outcome in group]
-    return Exported(
-        result=run.result,
-        outcomes=outcomes,
-        verdicts={key: list(found.values()) for key, found in of_answer.items()},
-        about_several=sum(len(one.targets) > 1 for one in verdicts),
-        images=_images(outcomes, RunImages(store, folders), None if isinstance(name, Path) else store),
-        time=time,
-        end=end,
-        model=model or run.result.model,
-        dataset=dataset,
-    )
-
-
-def _images(
-    outcomes: Sequence[Outcome], folders: RunImages, store: Store | None
-) -> dict[str, tuple[SentImage, ...]]:
-    keys = sorted({one.key for one in outcomes if one.images})
-    digests = store.answers.images(keys) if store is not None and keys else {}
-    found: dict[tuple[str, str], SentImage] = {}
-    images: dict[str, tuple[SentImage, ...]] = {}
-    for one in outcomes:
-        sent = digests.get(one.key, ())
-        if len(sent) != len(one.images):
-            sent = ("",) * len(one.images)
-        for path, digest in zip(one.images, sent, strict=True):
-            if (path, digest) not in found:
-                found[path, digest] = _image(path, digest, folders)
-        images[one.key] = tuple(found[pair] for pair in zip(one.images, sent, strict=True))
-    return images
-
-
-def _image(path: str, digest: str, folders: RunImages) -> SentImage:
-    from sightline.evaluation.run_images import ImageError
-
-    try:
-        file = folders.find(path, digest)
-    except ImageError:
-        return SentImage(path, digest, None)
-    return SentImage(path, file.digest, file)
-
-
 # -- Logs of inspect_ai: what `read_eval_log` opens, `inspect view` shows, and `sightline score` reads back
 
 
-def _write_inspect_log(run: Exported, out: Path) -> list[str]:
+def _write_inspect_log(run: Exported, out: Path, force: bool) -> list[str]:
     if out.suffix not in (".eval", ".json"):
         raise UserError("is no name of a log of inspect_ai", file=out, expected="a name with .eval or .json")
     with needs_extra("inspect", "a log of inspect_ai needs inspect_ai, which is not installed", out):
@@ -238,7 +129,8 @@ def _eval_log(run: Exported) -> EvalLog:
     ids = list(dict.fromkeys(map(_sample_id, run.outcomes)))
     samples = list(_eval_samples(run))
     return EvalLog(
-        status="success",
+        # As inspect ends a log whose run was stopped; it has no status for one with --limit.
+        status="cancelled" if result.not_sent else "success",
         eval=EvalSpec(
             created=run.when,
             task=f"sightline/{result.benchmark}",
@@ -247,19 +139,22 @@ def _eval_log(run: Exported) -> EvalLog:
             dataset=EvalDataset(
                 name=f"{result.benchmark}:{result.setting}", samples=len(ids), sample_ids=ids
             ),
-            model=result.model,
+            model=run.model,
             model_generate_config=GenerateConfig(
                 **{name: sampling[name] for name in sampling if name in GenerateConfig.model_fields}
             ),
-            config=EvalConfig(epochs=max((one.draw for one in run.outcomes), default=0) + 1),
+            config=EvalConfig(
+                epochs=max((one.draw for one in run.outcomes), default=0) + 1,
+                limit=result.options.get("limit"),
+            ),
             packages={"sightline": str(result.versions["sightline"]), "inspect_ai": version("inspect_ai")},
             metadata={"judge": result.judge, "options": result.options, "notes": result.notes},
         ),
         results=_eval_results(run),
         stats=EvalStats(
             started_at=run.when,
-            completed_at=_iso(run.end),
-            model_usage={result.model: sum(_all_usage(samples), start=_model_usage(Usage()))},
+            completed_at=iso_time(run.end),
+            model_usage={run.model: sum(_all_usage(samples), start=_model_usage(Usage()))},
         ),
         samples=samples,
     )
@@ -330,11 +225,14 @@ def _eval_samples(run: Exported) -> Iterator[EvalSample]:
                 "variant": one.variant,
                 "draw": one.draw,
                 "cluster": one.cluster,
-                "images": [{"path": image.path, "sha256": image.digest} for image in images],
+                "images": [
+                    {"path": image.path, **({"sha256": image.digest} if image.digest else {})}
+                    for image in images
+                ],
                 # What `sightline score` reads: the line of answers.jsonl without its texts of the model.
                 "probe": {"group": one.sample, **line},
             },
-            model_usage={run.result.model: output.usage} if output.usage is not None else {},
+            model_usage={run.model: output.usage} if output.usage is not None else {},
             total_time=one.latency or None,
             working_time=one.latency or None,
             error=None
@@ -415,11 +313,11 @@ _NOT_KNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 """What its validator wants of a model, and no run knows."""
 
 
-def _write_every_eval_ever(run: Exported, out: Path) -> list[str]:
+def _write_every_eval_ever(run: Exported, out: Path, force: bool) -> list[str]:
     """Write `data/BENCHMARK/DEVELOPER/MODEL/UUID.json` and its `_samples.jsonl` below `out`."""
     first, *rest = run.model.split("/")
     # How a model was run is no part of its name: hf/ORG/NAME.
-    parts = rest if first in _RUN_BY else [first, *rest]
+    parts = rest if first in RUN_BY else [first, *rest]
     if len(parts) < 2 or not all(map(_EEE_NAME.fullmatch, parts)):
         raise UserError(
             "Every Eval Ever names a model as DEVELOPER/NAME",
@@ -433,7 +331,11 @@ def _write_every_eval_ever(run: Exported, out: Path) -> list[str]:
     file = UUID(bytes=digest[:16], version=4)
     model = "/".join(parts)
     folder = PurePosixPath("data", result.benchmark, parts[0], "_".join(parts[1:]))
-    evaluation = f"{result.benchmark}/{model}/{run.time:.0f}"
+    (out / folder).mkdir(parents=True, exist_ok=True)
+    # Who evaluated stands in the file by hand.
+    refuse_overwriting(out / folder / f"{file}.json", force)
+    retrieved = f"{int(time())}"
+    evaluation = f"{result.benchmark}/{model}/{retrieved}"
     lines = [
         _eee_line(run, one, {"evaluation_id": evaluation, "model_id": model})
         for one in run.outcomes
@@ -445,7 +347,7 @@ def _write_every_eval_ever(run: Exported, out: Path) -> list[str]:
         "schema_version": EEE_VERSION,
         "evaluation_id": evaluation,
         "evaluation_timestamp": run.when,
-        "retrieved_timestamp": f"{run.time:.0f}",
+        "retrieved_timestamp": retrieved,
         "source_metadata": {
             "source_name": "Sightline",
             "source_type": "evaluation_run",
@@ -453,7 +355,7 @@ def _write_every_eval_ever(run: Exported, out: Path) -> list[str]:
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "sightline", "version": str(result.versions["sightline"])},
-        "model_info": _eee_model(model, {"identity": result.model_identity}),
+        "model_info": _eee_model(model, {"identity_sha256": text_digest(result.model_identity)}),
         "evaluation_results": results,
     }
     if lines:
@@ -464,25 +366,43 @@ def _write_every_eval_ever(run: Exported, out: Path) -> list[str]:
             "checksum": hashlib.sha256(samples).hexdigest(),
             "total_rows": len(lines),
         }
-    (out / folder).mkdir(parents=True, exist_ok=True)
     if lines:
         write_atomically(out / folder / f"{file}_samples.jsonl", [samples])
     write_atomically(out / folder / f"{file}.json", [msgspec.json.format(msgspec.json.encode(log), indent=1)])
     undecided = sum(one.verdict == "undecided" for one in run.outcomes)
+    definitions = result.metric_definitions
+    without_better = {
+        one.metric
+        for one in result.metrics
+        if one.value is not None and one.metric in definitions and definitions[one.metric].better == "neither"
+    }
+    withheld = _withheld(result)
     return [
         *counted_notes(
             (len(run.outcomes) - len(lines), "answers without a verdict are left out"),
             (undecided, "undecided answers are not right in its lines; `verdict` in their metadata says so"),
             (len(result.metrics) - len(results), "metrics without a value are left out"),
+            (
+                len(without_better),
+                "metrics are neither better higher nor lower: lower_is_better, which must be there, is false",
+            ),
+            (
+                sum(bool(one.error) for one in run.outcomes),
+                "texts of errors are left out, which may name addresses",
+            ),
+            (
+                len(withheld),
+                f"options are left out, which may name files or addresses: {', '.join(withheld)}",
+            ),
         ),
+        *run.unknown_images("have no digest in its lines"),
         *(["judge prompts are named, not quoted"] if run.judge_models else []),
         "a line is one answer and a metric counts groups: no line names the metric that it enters",
         "who evaluated is unknown: set source_organization_name and evaluator_relationship in the file",
+        "another export of the run needs --force, which replaces the file",
         *run.notes(),
     ]
 
-
-_RUN_BY = ("hf", "inspect", "sglang", "vllm")
 
 _EEE_NAME = re.compile(r'(?!\.)[^<>:"\\|?*\x00-\x1f/]*[^<>:"\\|?*\x00-\x1f/. ]')
 """A part of a model's name that is a portable name of a folder."""
@@ -499,7 +419,7 @@ def _eee_result(run: Exported, value: MetricValue) -> dict[str, Any]:
         "subset": value.subset,
         "clusters": str(value.clusters),
         "better": meaning.better if meaning else "neither",
-        "judge": value.judge or result.judge,
+        "judge": public_judges(value.judge or result.judge),
         "n": f"{value.n:g}",
         "value_decided": "" if value.value_decided is None else str(value.value_decided),
         "value_if_right": "" if value.value_if_right is None else str(value.value_if_right),
@@ -514,7 +434,7 @@ def _eee_result(run: Exported, value: MetricValue) -> dict[str, Any]:
         }
     return {
         "evaluation_result_id": f"{value.metric}:{value.subset}",
-        "evaluation_name": f"{result.benchmark}:{result.setting}",
+        "evaluation_name": public_task(result),
         "source_data": _eee_source(run),
         "evaluation_timestamp": run.when,
         "metric_config": {
@@ -541,17 +461,45 @@ def _eee_generation(result: Result) -> dict[str, Any]:
         for name in ("temperature", "top_p", "top_k", "max_tokens")
         if sampling.get(name) is not None
     }
-    others = {name: value for name, value in sampling.items() if name not in arguments}
-    options = {name: value for name, value in result.options.items() if name != "sampling"}
+    withheld = _withheld(result)
     return {
         "generation_args": arguments,
-        # Its details are texts.
         "additional_details": {
-            name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            for name, value in {**options, **others}.items()
-            if value is not None
+            name: _text(value)
+            for name, value in _options(result).items()
+            if value is not None and name not in arguments and name not in withheld
         },
     }
+
+
+def _text(value: Any) -> str:
+    """A value where the schema wants texts only."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+# -- What leaves for everybody to read: no path and no address of the user's
+
+_PUBLIC_TEXTS = frozenset({"split", "decide", "reasoning_effort", "verbosity", "detail"})
+"""The options whose texts leave, beside the choices and defaults of a benchmark, numbers and switches."""
+
+
+def _options(result: Result) -> dict[str, Any]:
+    options = {name: value for name, value in result.options.items() if name != "sampling"}
+    return {**options, **(result.options.get("sampling") or {})}
+
+
+def _withheld(result: Result) -> list[str]:
+    declared = benchmark_class(result.benchmark).options
+    return [
+        name
+        for name, value in _options(result).items()
+        if not (
+            value is None
+            or isinstance(value, bool | int | float)
+            or name in _PUBLIC_TEXTS
+            or (name in declared and (declared[name].choices is not None or value == declared[name].default))
+        )
+    ]
 
 
 def _eee_source(run: Exported) -> dict[str, Any]:
@@ -585,7 +533,7 @@ def _eee_judges(run: Exported, value: MetricValue) -> dict[str, Any]:
     prompt = run.result.options.get("judge_prompt") or "that of the benchmark"
     return {
         "llm_scoring": {
-            "judges": [{"model_info": _eee_model(judge, {})} for judge in judges],
+            "judges": [{"model_info": _eee_model(public_judge(judge), {})} for judge in judges],
             "input_prompt": f"judge prompt of {run.result.benchmark} in sightline: {prompt}",
         }
     }
@@ -594,31 +542,35 @@ def _eee_judges(run: Exported, value: MetricValue) -> dict[str, Any]:
 def _eee_line(run: Exported, outcome: Outcome, ids: Mapping[str, str]) -> dict[str, Any]:
     references = list(outcome.references)
     usage = outcome.usage
+    metadata = {
+        "group": outcome.sample,
+        "variant": outcome.variant,
+        "draw": outcome.draw,
+        "cluster": outcome.cluster,
+        "image_sha256": [image.digest for image in run.images[outcome.key] if image.digest],
+        "labels": msgspec.to_builtins(outcome.labels),
+        "verdict": outcome.verdict,
+        "judge": public_judges(outcome.judge),
+        "verdicts": [
+            {"judge": public_judge(one.judge), "kind": one.kind, "draw": one.draw, "verdict": one.verdict}
+            for one in run.verdicts.get(outcome.key, ())
+        ],
+    }
     line: dict[str, Any] = {
         "schema_version": EEE_VERSION,
         **ids,
-        "evaluation_name": f"{run.result.benchmark}:{run.result.setting}",
+        "evaluation_name": public_task(run.result),
         "sample_id": outcome.sample,
         "sample_hash": hashlib.sha256((outcome.question + "".join(references)).encode()).hexdigest(),
         "interaction_type": "single_turn",
         "input": {"raw": outcome.question, "reference": references},
         "output": {"raw": [outcome.response] if outcome.answered else []},
         "answer_attribution": [],
-        "evaluation": {"score": float(outcome.right), "is_correct": outcome.right},
-        "metadata": {
-            "group": outcome.sample,
-            "variant": outcome.variant,
-            "draw": outcome.draw,
-            "cluster": outcome.cluster,
-            "image_sha256": [image.digest for image in run.images.get(outcome.key, ())],
-            "labels": msgspec.to_builtins(outcome.labels),
-            "verdict": outcome.verdict,
-            "judge": outcome.judge,
-            "verdicts": [
-                {"judge": one.judge, "kind": one.kind, "draw": one.draw, "verdict": one.verdict}
-                for one in run.verdicts.get(outcome.key, ())
-            ],
+        "evaluation": {
+            "score": float(outcome.scores.get("score", outcome.right)),
+            "is_correct": outcome.right,
         },
+        "metadata": {name: _text(value) for name, value in metadata.items()},
     }
     if outcome.prompt:
         line["input"]["formatted"] = outcome.prompt
@@ -632,7 +584,7 @@ def _eee_line(run: Exported, outcome: Outcome, ids: Mapping[str, str]) -> dict[s
                 "turn_idx": 0,
                 "source": "output.raw",
                 "extracted_value": outcome.extracted,
-                "extraction_method": outcome.judge,
+                "extraction_method": public_judges(outcome.judge),
                 "is_terminal": True,
             }
         ]
@@ -647,14 +599,14 @@ def _eee_line(run: Exported, outcome: Outcome, ids: Mapping[str, str]) -> dict[s
     if outcome.latency:
         line["performance"] = {"latency_ms": outcome.latency * 1000}
     if outcome.error:
-        line["error"] = outcome.error
+        line["error"] = outcome.status
     return line
 
 
 # -- Hugging Face: `.eval_results/NAME.yaml` of a model's repository, with the types of huggingface_hub
 
 
-def _write_hub_results(run: Exported, out: Path) -> list[str]:
+def _write_hub_results(run: Exported, out: Path, force: bool) -> list[str]:
     """Write the headline metric as the result of one task of a benchmark data set of the Hub."""
     with needs_extra("hub", "results for the Hub need huggingface_hub, which is not installed", out):
         import yaml
@@ -667,6 +619,16 @@ def _write_hub_results(run: Exported, out: Path) -> list[str]:
             found=run.dataset or None,
             expected="--dataset ORG/NAME:TASK",
         )
+    missing = [
+        *(f"{n:,} {what}" for n, what in ((result.not_sent, "not sent"),) if n),
+        *(f"--{name} {value}" for name, value in run.selection.items()),
+    ]
+    if missing and not force:
+        raise UserError(
+            "the run is incomplete, and a result on the Hub counts as one on the whole data set",
+            found="; ".join(missing),
+            expected="a complete run, or --force, which names this in `notes`",
+        )
     (name, *_) = leading_metrics(result.benchmark, [result.metrics])
     value = next(one for one in result.metrics if (one.metric, one.subset) == (name, "all"))
     if value.value is None:
@@ -674,9 +636,12 @@ def _write_hub_results(run: Exported, out: Path) -> list[str]:
     between = "no 95 % CI"
     if value.low is not None and value.high is not None:
         between = f"95 % CI {value.low:.2f} to {value.high:.2f} ({value.interval})"
+    counted = ((result.errors, "errors"), (result.undecided, "undecided"))
+    limits = [*(f"{n:,} {what}" for n, what in counted if n), *missing]
+    of_probes = f"of {result.probes:,} probes {', '.join(limits)}; " if limits else ""
     notes = (
-        f"{result.benchmark}:{result.setting} {name}, {value.unit}; n {value.n:g} in {value.clusters} "
-        f"clusters; {between}; judge {result.judge}; sightline {result.versions['sightline']}"
+        f"{public_task(result)} {name}, {value.unit}; n {value.n:g} in {value.clusters} clusters; "
+        f"{between}; {of_probes}judge {public_judges(result.judge)}; sightline {result.versions['sightline']}"
     )
     entry = EvalResultEntry(dataset_id=dataset, task_id=task, value=value.value, date=run.when, notes=notes)
     text = yaml.safe_dump(

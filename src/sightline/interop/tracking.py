@@ -176,7 +176,7 @@ def _finish_run(tracked: Tracked, evaluation: Evaluation, step: int | None, *, r
 
 def tracked_values(result: Result) -> dict[str, float]:
     """The values over all samples with their bounds, and what limits them; undefined ones are out."""
-    place = f"{result.benchmark}/{result.setting}"
+    place = f"{result.benchmark}/{result.setting_name}"
     found: dict[str, float | None] = {}
     for one in result.metrics:
         if one.subset == "all":
