@@ -13,7 +13,6 @@ import pytest
 from tests.docs.test_examples import python_blocks
 
 from sightline.cli.main import main
-from sightline.interop.tracking import Tracked, TrackedRun
 from sightline.plugins import plug_in
 from training.scenes.build import generate_codis
 
@@ -91,18 +90,6 @@ def test_a_run_that_is_refused_or_interrupted_ends_with_its_exit_status(
     monkeypatch.setattr("sightline.evaluation.run.judge_and_write", interrupted)
     assert main([*words, *fragile(tmp_path)]) == 130
     assert (tmp_path / "told.txt").read_text().splitlines()[1:] == ["finish 130"]
-
-
-def test_no_secret_of_the_options_reaches_a_tracker() -> None:
-    tracked = Tracked("wandb")
-    seen: list[TrackedRun] = []
-    tracked._tracker.start = seen.append  # type: ignore[method-assign, assignment]
-    url, key = "http://me:hunter2@host/v1#m", "sk-0123456789abcdef0123"
-    settings = {"model": url, "model_arg": {"stop": [f"Bearer {key}"]}}
-    tracked.start(TrackedRun(f"codis {url}", "run", settings, {}))
-    assert "hunter2" not in repr(seen)
-    assert key not in repr(seen)
-    assert "host/v1#m" in seen[0].settings["model"]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from sightline.errors import UserError, hide_secrets, needs_extra
+from sightline.errors import UserError, needs_extra
 from sightline.evaluation.options import EvaluationDescription, judge_names
 from sightline.evaluation.result import Evaluation
 from sightline.evaluation.run import run_evaluation
@@ -217,9 +216,8 @@ class Tracked:
         self._runs = self._failed = False
 
     def start(self, run: TrackedRun) -> None:
-        shown = replace(run, name=hide_secrets(run.name), settings=_without_secrets(run.settings))
         try:
-            self._tracker.start(shown)
+            self._tracker.start(run)
         except UserError:
             raise
         except Exception as error:
@@ -248,11 +246,3 @@ class Tracked:
                     f"the tracker '{self._tracker.name}' failed and lacks values: {error_and_line(error)}"
                 )
             self._failed = True
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _without_secrets(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_secrets(one) for one in value]
-    return hide_secrets(value) if isinstance(value, str) else value
