@@ -9,6 +9,7 @@ VLMEvalKit (nvidia-vlmeval 26.3) evaluated a CustomMCQDataset by exact matching:
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -200,3 +201,61 @@ def test_a_judge_that_is_a_tool_belongs_to_its_files(tmp_path: Path) -> None:
         values(tmp_path, MME, "VLMEvalKit")
     with pytest.raises(UserError, match=r"a model is asked here; expected sightline score"):
         sightline.run("codis", model="baseline/chance", judge=["lmms-eval"], store=tmp_path / "s.db")
+
+
+def scored_records(file: Path, *records: Mapping[str, object]) -> Path:
+    lines = [
+        {"doc_id": number, "target": "cat", "input": f"Read {number}", "filtered_resps": "cat", **record}
+        for number, record in enumerate(records)
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def test_one_record_in_which_two_scores_differ_makes_the_whole_file_ambiguous(tmp_path: Path) -> None:
+    """acc is 75 % and acc_norm 50 %; of the records in which they agree, 67 % are right."""
+    pairs = [(1, 1), (1, 0), (1, 1), (0, 0)]
+    records = [{"acc": acc, "acc_norm": norm} for acc, norm in pairs]
+    file = scored_records(tmp_path / "samples.jsonl", *records)
+    with pytest.raises(UserError, match=r"which differ .*'acc, acc_norm'"):
+        values(tmp_path, file, "lmms-eval")
+    with pytest.raises(UserError, match="which differ"):
+        sightline.score("groups", file, judge=["lmms-eval"], limit=1, store=tmp_path / "s.db")
+    assert values(tmp_path, file, "lmms-eval", score="acc")["acc", "all"].value == 75
+    assert values(tmp_path, file, "lmms-eval", score="acc_norm")["acc", "all"].value == 50
+
+
+@pytest.mark.parametrize(
+    ("name", "scores", "said"),
+    [
+        ("gpt_eval_score", (0, 1, 5), "is a score on another scale .*5.0.*a score from 0 to 1"),
+        ("perplexity", (0.5, float("inf")), "less is better; expected a table with a score from 0 to 1"),
+        ("wer", (0, 0), "less is better"),
+        ("ocr_edit_distance", (0, 1), "less is better"),
+    ],
+)
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_score_that_is_no_share_of_the_full_one_gives_no_verdict(
+    tmp_path: Path, name: str, scores: tuple[float, ...], said: str, is_named: bool
+) -> None:
+    file = scored_records(tmp_path / "samples.jsonl", *({name: {"score": score}} for score in scores))
+    with pytest.raises(UserError, match=said):
+        values(tmp_path, file, "lmms-eval", **({"score": f"{name}.score"} if is_named else {}))
+    assert values(tmp_path, file)["acc", "all"].value == 100
+
+
+def test_an_answer_whose_score_is_nan_is_not_scored(tmp_path: Path) -> None:
+    records = [{"acc": score} for score in (1.0, 0.0, float("nan"))]
+    found = values(tmp_path, scored_records(tmp_path / "samples.jsonl", *records), "lmms-eval")
+    assert (found["acc", "all"].value, found["acc", "all"].n) == (50, 2)
+
+
+def test_a_grade_that_inspect_does_not_know_is_not_wrong(tmp_path: Path) -> None:
+    """Its value_to_float makes 0 of any other text."""
+    pytest.importorskip("inspect_ai")
+    log = json.loads((WRITTEN / "inspect-0.3.285-failures.json").read_text())
+    log["samples"][0]["scores"]["choice"]["value"] = "B"
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(log))
+    with pytest.raises(UserError, match=r"field scores\.choice: is no score .*'B'"):
+        values(tmp_path, file, "inspect_ai")

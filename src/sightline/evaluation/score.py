@@ -50,6 +50,7 @@ from sightline.evaluation.recorded_run import recorded_run, run_body, store_reco
 from sightline.evaluation.result import Evaluation, judge_and_write
 from sightline.evaluation.spec import Spec, spec_data_folder
 from sightline.evaluation.summary import recorded_notes
+from sightline.formats.columns import check_scores, score_of
 from sightline.formats.jsonl import ANSWERS, METRICS, as_answered, as_asked, read_run_metadata, sent_messages
 from sightline.formats.other_tools import of_model, read_predictions
 from sightline.formats.prediction import FILE_MODEL, Prediction, match
@@ -185,6 +186,7 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
     matched = list(settings[task.setting].predictions.values())
     for name, judge in prepared.judges.recorded.items():
         if judge_kind(name) == "tool":
+            check_scores(predictions, Path(file))
             judge.add(tool_verdicts(name, matched, task.benchmark.name, task.setting, Path(file)))
     answers = FileAnswers()
     stored = [_answered(probe, answers) for probe in _stored_probes(prepared, settings, answers)]
@@ -262,31 +264,38 @@ def read_answers(spec: Spec, benchmark: Benchmark, variant: str, file: Path) -> 
 def tool_verdicts(
     tool: str, predictions: Sequence[Prediction], benchmark: str, setting: str, file: Path
 ) -> list[Verdict]:
-    """The scores that the tool of a file gave its answers."""
-    found = [
-        replace(verdict, targets=(prediction_key(benchmark, setting, one),), variant=one.variant)
-        for one in predictions
-        for verdict in one.verdicts
-        if verdict.kind == "tool"
-    ]
-    several = next((verdict.raw for verdict in found if verdict.verdict == "undecided"), "")
-    if several:
+    """The scores that the tool of a file gave its answers; an answer that it did not score is unscored."""
+    others = {one.scores.tool for one in predictions if one.scores} - {tool}
+    if others or all(score_of(one) is None for one in predictions):
         raise UserError(
-            "holds several scores of an answer, which differ",
+            f"is a file of {min(others)}" if others else "holds no score of each answer",
             file=file,
-            found=several,
-            expected="--columns score= with one of them",
-        )
-    others = {verdict.judge for verdict in found} - {tool}
-    if others or not found:
-        raise UserError(
-            f"is a file of {others.pop()}" if others else "holds no score of each answer",
-            file=file,
-            expected=f"--judge {found[0].judge}"
-            if found
+            expected=f"--judge {min(others)}"
+            if others
             else "a number from 0 to 1 in each record, or --columns score=FIELD",
         )
-    return found
+    return [
+        _tool_verdict(tool, one, prediction_key(benchmark, setting, one))
+        for one in predictions
+        if one.error is None or score_of(one) is not None
+    ]
+
+
+def _tool_verdict(tool: str, one: Prediction, key: str) -> Verdict:
+    """Right with the full score; what is between counts in the metric `score`."""
+    score = score_of(one)
+    return Verdict(
+        targets=(key,),
+        question="correct",
+        scorer=tool,
+        judge=tool,
+        kind="tool",
+        verdict="unscored" if score is None else "right" if score == 1 else "wrong",
+        value=score,
+        extracted=one.scores.extracted if one.scores else None,
+        variant=one.variant,
+        scores={} if score is None else {"score": score},
+    )
 
 
 def _has_data(spec: Spec, benchmark: Benchmark) -> bool:

@@ -331,7 +331,7 @@ class Summary:
             self.counts.other_options += 1
             if len(self.examples.other_options) < MAX_EXAMPLES:
                 self.examples.other_options.append(outcome.sample)
-        elif outcome.references:
+        elif outcome.references and not outcome.judge:
             self.counts.not_sampled += 1
         elif len(self.examples.without_reference) < MAX_EXAMPLES:
             self.examples.without_reference.append(outcome.sample)
@@ -405,7 +405,7 @@ def _unscored_notes(counts: AnswerCounts, examples: Examples) -> list[str]:
     unscored = counts.verdicts["unscored"] - counts.not_sampled - counts.other_options
     if 0 < unscored < counts.sent:
         names = some_of(examples.without_reference, unscored, total=unscored)
-        notes.append(f"{unscored} answers have no reference and are not scored: {names}")
+        notes.append(f"{unscored} answers have no reference or no score, and do not count: {names}")
     return notes
 
 

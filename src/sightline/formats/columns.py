@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from sightline.formats.prediction import (
     RESPONSES,
     Prediction,
     RecordLocation,
+    ToolScores,
     identifier,
 )
 from sightline.text import Records, cell_text
-from sightline.types import Verdict
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "sample", "group", "index"),
@@ -79,7 +80,8 @@ def _renamed(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str,
     for role, column in columns.items():
         found = _holder(record, column)
         if role in OF_ANY_LAYOUT:
-            name, value = (found[1], found[0][found[1]]) if found else (column, None)
+            name = found[1] if found and role == "label" else column
+            value = found[0][found[1]] if found else None
             renamed[NAMED] = {**renamed.get(NAMED, {}), role: (name, value)}
             continue
         names = [role, *(name for name in FIELDS[role] if name in record)]
@@ -101,8 +103,7 @@ def completed(
     """An answer with the group, the cluster and the label that the user named, and the score of its tool.
 
     Args:
-        scores: What may be the score, by the name that --columns takes; where several differ, the user must
-            name one.
+        scores: What may be the score, or an object such as {"score": 1.0}, by the name that --columns takes.
     """
     asked: Mapping[str, tuple[str, Any]] = record.get(NAMED) or {}
     if "group" in asked:
@@ -116,19 +117,12 @@ def completed(
         name, value = asked["label"]
         one = replace(one, labels={**one.labels, name: cell_text(value)})
     if "score" in asked:
-        score = _score(asked["score"][1])
-        if score is None and cell_text(asked["score"][1]):
-            found = asked["score"][1]
-            raise location.error(
-                "is no score", field=asked["score"][0], found=found, expected="a number from 0 to 1"
-            )
-    else:
-        known = {name: score for name, value in scores.items() if (score := _score(value)) is not None}
-        if len(set(known.values())) > 1:
-            several = replace(_verdict(0, tool, None), verdict="undecided", value=None, scores={})
-            return replace(one, verdicts=(*one.verdicts, replace(several, raw=", ".join(known))))
-        score = next(iter(known.values()), None)
-    return one if score is None else replace(one, verdicts=(*one.verdicts, _verdict(score, tool, extracted)))
+        scores = dict([asked["score"]])
+    values = {
+        name: value.get("score") if isinstance(value, dict) else value for name, value in scores.items()
+    }
+    held = {name: value for name, value in values.items() if value is not None}
+    return replace(one, scores=ToolScores(tool, held, extracted)) if held else one
 
 
 def _name(field: str, value: object, location: RecordLocation) -> str:
@@ -146,32 +140,80 @@ def labels_in(record: Mapping[str, Any]) -> dict[str, str]:
     return {name: text for name in LABELS if isinstance(text := record.get(name), str) and text}
 
 
-def _score(value: object) -> float | None:
-    """A number from 0 to 1, or the one in an object such as {"score": 1.0}; None for anything else."""
-    if isinstance(value, dict):
-        value = value.get("score")
+# -- Which of the fields of a file is the score of its tool
+
+
+_ERROR_METRIC = re.compile(
+    r"(?:^|[\W_])(?:wer|cer|ter|perplexity|ppl|loss|error|distance|mae|mse|rmse|bits)(?:[\W_]|$)", re.I
+)
+"""The names of metrics of which less is better."""
+
+
+def score_of(one: Prediction) -> float | None:
+    """The score of an answer, as `check_scores` allows it; None if its tool gave none."""
+    return next(iter(_numbers(one).values()), None)
+
+
+def check_scores(predictions: Sequence[Prediction], path: Path) -> None:
+    """Refuse the file if its score is ambiguous or is no number from 0 to 1 of which more is better.
+
+    All records count, so that no answer is scored because two fields of its record happen to agree.
+    """
+    several = False
+    names: dict[str, None] = {}
+    for one in predictions:
+        known = _numbers(one)
+        names |= dict.fromkeys(known)
+        several |= len(set(known.values())) > 1
+    if several:
+        raise UserError(
+            "holds several scores of an answer, which differ",
+            file=path,
+            found=", ".join(names),
+            expected="--columns score= with one of them",
+        )
+    own = "a table with a score from 0 to 1, 1 for right: --judge file --columns score=COLUMN"
+    if less := next(filter(_ERROR_METRIC.search, names), None):
+        raise UserError("is an error: less is better", file=path, field=less, expected=own)
+    for one in predictions:
+        for name, score in _numbers(one).items():
+            if not 0 <= score <= 1:
+                raise UserError(
+                    "is a score on another scale",
+                    file=path,
+                    record=one.sample,
+                    field=name,
+                    found=score,
+                    expected=own,
+                )
+        if one.scores and (text := _grade(one.scores)):
+            raise UserError(
+                "is no score", file=path, record=one.sample, field=text[0], found=text[1], expected=own
+            )
+
+
+def _grade(scores: ToolScores) -> tuple[str, str] | None:
+    """A text where all fields are scores: the one that the user named, or those of inspect_ai."""
+    if len(scores.by_name) > 1 and scores.tool != "inspect_ai":
+        return None
+    texts = ((name, value) for name, value in scores.by_name.items() if isinstance(value, str))
+    return next(((name, text) for name, text in texts if text.strip() and _number(text) is None), None)
+
+
+def _numbers(one: Prediction) -> dict[str, float]:
+    scores = one.scores.by_name if one.scores else {}
+    return {name: number for name, value in scores.items() if (number := _number(value)) is not None}
+
+
+def _number(value: object) -> float | None:
+    """None for what is no number, and for NaN."""
     try:
         number = float(value) if isinstance(value, str | int | float) else math.nan
     except ValueError:
         return None
-    return number if 0 <= number <= 1 else None
+    return None if math.isnan(number) else number
 
 
 def score_name(name: str, value: object) -> str:
     """What --columns takes for a score that may be in an object."""
     return f"{name}.score" if isinstance(value, dict) else name
-
-
-def _verdict(score: float, tool: str, extracted: str | None) -> Verdict:
-    """Right with the full score; what is between counts in the metric `score`."""
-    return Verdict(
-        targets=(),
-        question="correct",
-        scorer=tool,
-        judge=tool,
-        kind="tool",
-        verdict="right" if score == 1 else "wrong",
-        value=score,
-        extracted=extracted,
-        scores={"score": score},
-    )

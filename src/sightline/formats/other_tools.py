@@ -90,10 +90,17 @@ def _row_of_sample(sample: EvalSample) -> tuple[str, dict[str, Any]]:
 
     as_number = value_to_float()
     scores = {
-        name: as_number(score.value) if isinstance(score.value, str | bool) else score.value
+        name: as_number(score.value) if _is_grade(score.value) else score.value
         for name, score in (sample.scores or {}).items()
     }
     return f"{sample.id}, epoch {sample.epoch}", {"metadata": sample.metadata or {}, "scores": scores}
+
+
+def _is_grade(value: object) -> bool:
+    """Whether inspect_ai knows what a text is worth: it takes any other one for 0, with a warning."""
+    return isinstance(value, str) and (
+        value in ("C", "I", "P", "N") or value.lower() in ("yes", "no", "true", "false")
+    )
 
 
 def _log(path: Path) -> EvalLog:

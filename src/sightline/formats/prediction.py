@@ -34,7 +34,8 @@ class Prediction(Struct, frozen=True):
     the number of further answers to the same probe in the file; `doubt` says why the response may not be
     what the model wrote. `error` is the text of a recorded failed call; the response is then empty.
     `model` is the model that answered, in files of several models. `verdicts` are those that the file
-    gives on the answer, without their targets. `sample_digest` is that of our own answers.jsonl.
+    gives on the answer, without their targets; `scores` are those of its tool. `sample_digest` is that of
+    our own answers.jsonl.
     """
 
     sample: str
@@ -58,11 +59,20 @@ class Prediction(Struct, frozen=True):
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     verdicts: tuple[Verdict, ...] = ()
+    scores: ToolScores | None = None
     sample_digest: str = ""
     reasoning: str = ""
     empty_options: tuple[EmptyOption, ...] = ()
     repeated: int = 0
     doubt: str = ""
+
+
+class ToolScores(NamedTuple):
+    """What a record holds that may be the score of its answer, by the name that --columns takes."""
+
+    tool: str
+    by_name: Mapping[str, object]
+    extracted: str | None
 
 
 class EmptyOption(NamedTuple):
