@@ -327,13 +327,15 @@ def test_a_line_of_every_eval_ever_holds_group_variant_draw_cluster_and_digests(
 
 
 def test_an_export_to_every_eval_ever_keeps_a_file_that_was_filled_in(codis: Path, capsys: Capture) -> None:
-    scored(codis)
+    own = scored(codis)
     words = ("export", "1", "--as", "eee", "--model", "acme/see", "--out", ".")
     before = time.time()
     call(*words)
     (log,) = Path("data/codis/acme/see").glob("*.json")
     record = json.loads(log.read_text())
     assert before - 1 <= int(record["retrieved_timestamp"]) <= time.time()
+    (details,) = {json.dumps(one["score_details"]["details"]) for one in record["evaluation_results"]}
+    assert json.loads(details) == {name: str(own[name]) for name in ("errors", "undecided")}
     record["source_metadata"]["source_organization_name"] = "acme"
     log.write_text(json.dumps(record))
     call(*words, status=(2,))

@@ -412,6 +412,10 @@ def _eee_model(name: str, details: Mapping[str, str]) -> dict[str, Any]:
     return {"name": name, "id": name, "additional_details": {**_NOT_KNOWN, **details}}
 
 
+_LIMITS = ("errors", "undecided", "not_sent")
+"""The counts of a run that limit what its values say."""
+
+
 def _eee_result(run: Exported, value: MetricValue) -> dict[str, Any]:
     result, meaning = run.result, run.result.metric_definitions.get(value.metric)
     low, high = (meaning.range if meaning else None) or (None, None)
@@ -449,7 +453,11 @@ def _eee_result(run: Exported, value: MetricValue) -> dict[str, Any]:
             **_eee_judges(run, value),
             "additional_details": {name: text for name, text in details.items() if text},
         },
-        "score_details": {"score": value.value, "uncertainty": uncertainty},
+        "score_details": {
+            "score": value.value,
+            "details": {name: f"{getattr(result, name)}" for name in _LIMITS if getattr(result, name)},
+            "uncertainty": uncertainty,
+        },
         "generation_config": _eee_generation(result),
     }
 
@@ -620,7 +628,7 @@ def _write_hub_results(run: Exported, out: Path, force: bool) -> list[str]:
             expected="--dataset ORG/NAME:TASK",
         )
     missing = [
-        *(f"{n:,} {what}" for n, what in ((result.not_sent, "not sent"),) if n),
+        *([f"{result.not_sent:,} not sent"] if result.not_sent else []),
         *(f"--{name} {value}" for name, value in run.selection.items()),
     ]
     if missing and not force:
