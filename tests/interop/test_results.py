@@ -384,9 +384,9 @@ def test_huggingface_hub_reads_the_headline_with_n_and_interval_in_its_notes(cod
     hub = pytest.importorskip("huggingface_hub")
     yaml = pytest.importorskip("yaml")
     own = scored(codis)
-    words = ("--as", "hf-eval-results", "--dataset", "acme/codis:test", "--out", "codis.yaml")
+    words = ("--as", "hf-eval-results", "--dataset", "acme/codis:test", "--out", ".eval_results/codis.yaml")
     call("export", "1", *words)
-    (entry,) = hub.parse_eval_result_entries(yaml.safe_load(Path("codis.yaml").read_text()))
+    (entry,) = hub.parse_eval_result_entries(yaml.safe_load(Path(".eval_results/codis.yaml").read_text()))
     (acc,) = [one for one in own["metrics"] if (one["metric"], one["subset"]) == ("acc_p", "all")]
     assert (entry.dataset_id, entry.task_id, entry.value) == ("acme/codis", "test", acc["value"])
     assert isinstance(entry.date, str)

@@ -17,7 +17,7 @@ from sightline.benchmarks.registry import benchmark_class, export_formats
 from sightline.errors import UserError, needs_extra, unknown_name
 from sightline.evaluation.run_tables import FORMS, write_tables
 from sightline.evaluation.spec import Spec, spec_data_folder
-from sightline.formats.files import refuse_overwriting, text_digest, write_atomically
+from sightline.formats.files import refuse_overwriting, refuse_unwritable, text_digest, write_atomically
 from sightline.formats.jsonl import ANSWERS, counted_notes, export
 from sightline.images import data_url
 from sightline.interop.exported import (
@@ -80,6 +80,8 @@ def export_answers(
     path = Path(out)
     if layout in FORMS or layout in FORMATS:
         if layout in FORMATS and not FORMATS[layout].is_folder:
+            refuse_unwritable(path.parent)
+            path.parent.mkdir(parents=True, exist_ok=True)
             refuse_overwriting(path, force)
         with opened_runs([answers], url) as ((name,), store):
             if layout in FORMS:
