@@ -87,10 +87,12 @@ def test_an_imported_run_of_other_data_is_explained_though_compare_refuses_it(
         "run",
     ]
     assert main([*words, "--quiet", *store]) == 0
+    capsys.readouterr()
     assert main(["compare", "theirs", "run", *store]) == 2
+    assert "`sightline compare theirs run --why` says what differs" in capsys.readouterr().err
     counts, _, said = why(tmp_path, capsys, "theirs", "run")
     assert counts["responses"]["known"] == 8
-    assert "compare leaves out 8 samples" in said
+    assert "compare leaves out 8 samples, whose data differ: labels of 8" in said
 
 
 def line(number: int, **changes: Any) -> dict[str, Any]:
@@ -189,3 +191,76 @@ def test_why_is_about_two_runs_and_no_metric(tmp_path: Path, capsys: Capture) ->
     assert "--why compares two runs" in capsys.readouterr().err
     assert main(["compare", "1", "2", "--why", "--tests"]) == 2
     assert "--tests is about metrics" in capsys.readouterr().err
+
+
+def logged(number: int, target: str) -> dict[str, Any]:
+    return {
+        "doc_id": number,
+        "target": target,
+        "filtered_resps": "Yes",
+        "input": f"Is there a cat in {number}?",
+        "input_media": ["one.jpg"],
+        "acc": 1.0 if target.lower() == "yes" else 0.0,
+    }
+
+
+def test_a_log_scored_with_the_questions_of_a_run_is_compared_with_it(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    table, log, store = tmp_path / "groups.jsonl", tmp_path / "log.jsonl", ["--store", str(tmp_path / "s.db")]
+    targets = ["Yes", "No"] * 3
+    table.write_text(
+        "".join(
+            json.dumps({"group": str(number), "variant": "asked", "prompt": "Cat?", "references": [target]})
+            + "\n"
+            for number, target in enumerate(targets)
+        )
+    )
+    log.write_text("".join(json.dumps(logged(*one)) + "\n" for one in enumerate(targets)))
+    asked = ["--model", "baseline/chance", "--set", "embedder=none", "--quiet", *store]
+    assert main(["run", f"groups:{table}", *asked, "--name", "run"]) == 0
+    words = [
+        "--judge",
+        "lmms-eval",
+        "--columns",
+        "id=doc_id",
+        "--set",
+        "embedder=none",
+        "--name",
+        "log",
+        *store,
+    ]
+    assert main(["score", f"groups:{table}", str(log), *words]) == 0
+    assert main(["compare", "log", "run", *store]) == 0
+
+
+def test_right_answers_in_another_case_are_equal(tmp_path: Path, capsys: Capture) -> None:
+    for name, target in (("one", "Yes"), ("two", "yes")):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text(json.dumps(logged(0, target)))
+        score(tmp_path, "groups", file, name)
+    assert not differing(why(tmp_path, capsys, "one", "two")[0])
+
+
+def test_the_same_letter_for_other_options_is_another_answer_because_of_the_prompt(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    swapped = {"options": ["right", "left"], "references": ["B"], "prompt": ""}
+    for name, changes in (("one", {}), ("two", swapped)):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text(json.dumps(line(1, **changes)))
+        score(tmp_path, "groups", file, name)
+    counts, examples, _ = why(tmp_path, capsys, "one", "two")
+    assert differing(counts) == {"prompts": 1}
+    assert counts["prompts"]["changed"] == 1
+    assert (examples[0]["first"], examples[0]["second"]) == ("left | right", "right | left")
+
+
+def test_two_failed_calls_are_equal_whatever_their_message(tmp_path: Path, capsys: Capture) -> None:
+    for name in ("one", "two"):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text(
+            json.dumps(line(1, response="", error=f"HTTP 500 {name}")) + "\n" + json.dumps(line(2))
+        )
+        score(tmp_path, "groups", file, name)
+    assert not differing(why(tmp_path, capsys, "one", "two")[0])

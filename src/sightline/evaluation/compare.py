@@ -207,7 +207,9 @@ def check_shared(pair: tuple[JudgedRun, JudgedRun], pairing: Pairing) -> None:
         raise UserError(
             f"{names} hold different data for each of the {len(pairing.different)} samples that both have",
             found=some_of(pairing.different, 4),
-            expected="runs of the same --data and --split",
+            expected=f"runs of the same --data and --split; `sightline compare {pair[0].name} {pair[1].name} "
+            "--why` says what differs. The log of another tool has the data of a run if it is scored with "
+            "the questions of the run: `sightline score groups:FILE LOG --judge TOOL --columns id=FIELD`",
         )
     samples = [{sample for sample, _, _ in run.sent} for run in pair]
     if not samples[0] & samples[1]:

@@ -14,6 +14,7 @@ from sightline.metrics.flips import IMAGE_DIGEST, Pairing, probe_pairs
 from sightline.reporting.comparison import NOTHING_SHARED
 from sightline.reporting.table import Column, Field, ReportTable, build_table
 from sightline.scoring.letters import right_positions
+from sightline.scoring.text import in_one_spelling
 from sightline.text import counted
 from sightline.types import BETWEEN_PARTS, Group, GroupKey, Outcome
 
@@ -65,7 +66,8 @@ class Causes(Struct, frozen=True):
     """What differs between two runs.
 
     Of `items` that both hold, `right` are right in each run and `scored` have a verdict. `only` counts the
-    items of one run only, `other_data` names the samples that a comparison leaves out: their data differ.
+    items of one run only. A comparison leaves out `left_out` samples, whose data differ; `other_data` counts
+    those of another cluster, other images or other labels.
     """
 
     runs: tuple[str, str]
@@ -75,7 +77,8 @@ class Causes(Struct, frozen=True):
     right: tuple[int, int]
     scored: tuple[int, int]
     only: tuple[int, int]
-    other_data: tuple[str, ...]
+    left_out: int
+    other_data: Mapping[str, int]
 
 
 class _Sides(NamedTuple):
@@ -130,8 +133,26 @@ def find_causes(
         (right[0], right[1]),
         (scored[0], scored[1]),
         (only[0], only[1]),
-        pairing.different,
+        len(pairing.different),
+        _other_data(pairing),
     )
+
+
+def _other_data(pairing: Pairing) -> Mapping[str, int]:
+    """How many of the samples whose data differ do so in what no row counts."""
+    different, found = set(pairing.different), defaultdict[str, set[str]](set)
+    for before, after in pairing.pairs:
+        if after.id not in different:
+            continue
+        digests = _image_digests(before.outcomes[0], after.outcomes[0])
+        differs = {
+            "cluster": before.cluster != after.cluster,
+            "images": digests.known and digests.first != digests.second,
+            "labels": before.outcomes[0].labels != after.outcomes[0].labels,
+        }
+        for what in (name for name, is_other in differs.items() if is_other):
+            found[what].add(after.id)
+    return {what: len(samples) for what, samples in found.items()}
 
 
 _Item = tuple[str, str, int]
@@ -146,7 +167,9 @@ def _compare(
     before: Outcome, after: Outcome, counts: Mapping[Cause, Counts], show: Callable[[Example], None]
 ) -> None:
     changed = _has_other_verdict(before, after)
+    # The same letter is another answer where the options are others.
     is_same = before.answered == after.answered and before.response == after.response
+    is_same = is_same and not _has_other_options(before, after)
     for cause, sides, differs in _differences(before, after):
         one = counts[cause]
         one.known += sides.known
@@ -180,7 +203,7 @@ def _differences(before: Outcome, after: Outcome) -> Iterator[tuple[Cause, _Side
         sizes = digests if digests.known and (not sizes.known or digests.first != digests.second) else sizes
     yield "images", sizes, sizes.first != sizes.second
     said = _Sides(*(one.response if one.answered else f"no answer: {one.error}" for one in (before, after)))
-    yield "responses", said, said.first != said.second
+    yield "responses", said, said.first != said.second and (before.answered or after.answered)
     references = _Sides(*("; ".join(one.references) or None for one in (before, after)))
     same_references = (
         not references.known
@@ -188,8 +211,8 @@ def _differences(before: Outcome, after: Outcome) -> Iterator[tuple[Cause, _Side
         or right_answers(before) == right_answers(after)
     )
     read = _Sides(*(f"{one.extracted or one.verdict} ({one.judge})" for one in (before, after)))
-    reads_other = said.first == said.second and same_references and _has_other_verdict(before, after)
-    yield "reading", read, reads_other
+    is_read = said.first == said.second and same_references and not _has_other_options(before, after)
+    yield "reading", read, is_read and _has_other_verdict(before, after)
     yield "references", references, not same_references
 
 
@@ -197,10 +220,15 @@ def _has_other_verdict(before: Outcome, after: Outcome) -> bool:
     return before.right != after.right and "unscored" not in (before.verdict, after.verdict)
 
 
+def _has_other_options(before: Outcome, after: Outcome) -> bool:
+    return bool(before.options and after.options) and before.options != after.options
+
+
 def right_answers(one: Outcome) -> frozenset[str]:
-    """The right answers as texts, whatever the order of the options."""
+    """The right answers as texts in one spelling, whatever the order of the options."""
     positions = right_positions(one.references, one.options)
-    return frozenset(one.options[position].strip() for position in positions) or frozenset(one.references)
+    texts = [one.options[position] for position in positions] or one.references
+    return frozenset(map(in_one_spelling, texts))
 
 
 def _sizes(one: Outcome) -> str | None:
@@ -251,10 +279,11 @@ def _counts_table(found: Causes, task: str) -> ReportTable:
         for run, scored in zip(found.runs, found.scored, strict=True)
         if scored < found.items
     ]
-    if found.other_data:
+    if found.left_out:
+        named = ", ".join(f"{what} of {number:,}" for what, number in found.other_data.items())
         notes.append(
-            f"compare leaves out {counted(len(found.other_data), 'sample')}: their data differ, and prompts, "
-            "references or images are a part of them"
+            f"compare leaves out {counted(found.left_out, 'sample')}, whose data differ: "
+            f"{named or 'no cluster, image or label, so that it is a text: see prompts and references'}"
         )
     legend = [
         *(f"{cause}: {meaning}" for cause, meaning in CAUSES.items()),
