@@ -99,7 +99,9 @@ def test_a_judge_that_says_nothing_is_asked_twice_and_then_listed(
     evaluation = run(data, mock(), sqlite_url, judge=judge.model)
     assert judge.stats()["requests"] == 48
     assert evaluation.result.undecided == evaluation.result.unparsed == 24
-    assert any("judge replies without a verdict" in note for note in evaluation.result.notes)
+    assert any(
+        "judge replies without a verdict (24 to correct): " in note for note in evaluation.result.notes
+    )
 
 
 def test_a_judge_whose_host_is_gone_takes_no_second_chance_from_the_next(

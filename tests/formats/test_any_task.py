@@ -259,3 +259,12 @@ def test_a_grade_that_inspect_does_not_know_is_not_wrong(tmp_path: Path) -> None
     file.write_text(json.dumps(log))
     with pytest.raises(UserError, match=r"field scores\.choice: is no score .*'B'"):
         values(tmp_path, file, "inspect_ai")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("lmms_eval", "lmms-eval"), ("lmm-eval", "lm-eval|lmms-eval")],
+)
+def test_a_misspelled_tool_is_no_unknown_model(tmp_path: Path, written: str, meant: str) -> None:
+    with pytest.raises(UserError, match=f"unknown judge '{written}', did you mean '({meant})'.*inspect_ai"):
+        values(tmp_path, MME, written)

@@ -19,7 +19,7 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import foreign_samples, published
 from sightline.config import Config, load_config
 from sightline.engine.limits import CONCURRENCY, token_limit
-from sightline.errors import UserError
+from sightline.errors import UserError, did_you_mean
 from sightline.evaluation.folder import ResultsFolder, refuse_other_run
 from sightline.evaluation.judges import (
     JudgePanel,
@@ -53,7 +53,7 @@ from sightline.formats.jsonl import (
     check_tags,
     verdict_line,
 )
-from sightline.formats.prediction import Prediction
+from sightline.formats.prediction import TOOLS, Prediction
 from sightline.metrics.agreement import DEFINITIONS as AGREEMENT_METRICS
 from sightline.models.base import Model, refuse_unknown_sampling
 from sightline.models.batches import BatchEndpoint
@@ -215,9 +215,7 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
     options = ModelOptions(config, seed=spec.seed, keyless=keyless, batch=spec.batch)
     return PreparedJudges(
         models={
-            judge: resolve_on(spec.on, judge, options, spec.concurrency or CONCURRENCY)
-            for judge, kind in kinds.items()
-            if kind == "model"
+            judge: _judge_models(spec, judge, options) for judge, kind in kinds.items() if kind == "model"
         },
         recorded={
             judge: human_judge(judge, spec.store) if kind == "human" else RecordedJudge(judge, [])
@@ -225,6 +223,18 @@ def _judges(spec: Spec, config: Config, keyless: bool) -> PreparedJudges:
             if kind in ("human", "tool")
         },
     )
+
+
+def _judge_models(spec: Spec, judge: str, options: ModelOptions) -> Sequence[Model]:
+    try:
+        return resolve_on(spec.on, judge, options, spec.concurrency or CONCURRENCY)
+    except UserError as error:
+        near = did_you_mean(judge, TOOLS)
+        if not near or "/" in judge or not error.message.startswith("unknown model"):
+            raise
+        tools = ", ".join(TOOLS)
+        expected = f"for the scores of the tool of a file, one of {tools}; otherwise rules or a model"
+        raise UserError(f"unknown judge '{judge}'{near}", expected=expected) from None
 
 
 def _task(

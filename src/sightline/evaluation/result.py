@@ -482,7 +482,7 @@ def _result(
         empty=counts.statuses["empty"],
         refused=counts.refused,
         unscored=counts.verdicts["unscored"],
-        unparsed=counts.undecided_replies,
+        unparsed=sum(counts.undecided_replies.values()),
         judge_errors=counts.judge_errors,
         not_sent=counts.statuses["not_sent"],
         mixed_versions=len(summary.model_versions) > 1,

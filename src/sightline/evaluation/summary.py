@@ -190,7 +190,7 @@ class AnswerCounts(Struct):
     """The numbers of judged answers, by kind.
 
     `undecided_flags` counts answers of which it is undecided whether they have a flag (`scoring.scorer`),
-    `undecided_replies` replies of judge models that hold no verdict, `judge_errors` verdicts that a
+    `undecided_replies` replies of judge models without a verdict, by question, `judge_errors` verdicts that a
     judge could not give, `by_file_name` samples whose cluster is named after an unreadable image file,
     `retried` truncated answers that were asked again, `retried_truncated` those of them that are truncated
     again, `groups_not_sent` groups of which some probe was not sent, `with_partner` the other groups for
@@ -210,7 +210,7 @@ class AnswerCounts(Struct):
     with_partner: Counter[str] = field(default_factory=Counter)
     long_responses: int = 0
     by_file_name: int = 0
-    undecided_replies: int = 0
+    undecided_replies: Counter[str] = field(default_factory=Counter)
     judge_errors: int = 0
     not_sampled: int = 0
     other_options: int = 0
@@ -286,9 +286,10 @@ class Summary:
         if verdict.version:
             self.judge_versions.add(f"{verdict.judge}: {verdict.version}")
         if verdict.kind == "model" and verdict.verdict == "undecided":
-            self.counts.undecided_replies += 1
+            self.counts.undecided_replies[verdict.question] += 1
             if len(self.examples.undecided_replies) < MAX_EXAMPLES:
-                self.examples.undecided_replies.append(verdict.raw)
+                reply = repr(" ".join(verdict.raw.split())[:60])
+                self.examples.undecided_replies.append(f"{reply} ({verdict.question})")
 
     def _add_outcome(self, outcome: Outcome) -> None:
         counts, examples = self.counts, self.examples
@@ -369,9 +370,10 @@ def summary_notes(summary: Summary, planned_samples: int, options: Mapping[str, 
         )
     notes += _unscored_notes(counts, examples)
     if examples.undecided_replies:
-        replies = [repr(" ".join(reply.split())[:60]) for reply in examples.undecided_replies]
-        listed = some_of(replies, len(replies), total=counts.undecided_replies)
-        notes.append(f"judge replies without a verdict: {listed}")
+        replies = examples.undecided_replies
+        listed = some_of(replies, len(replies), total=sum(counts.undecided_replies.values()))
+        asked = ", ".join(f"{number:,} to {name}" for name, number in counts.undecided_replies.items())
+        notes.append(f"judge replies without a verdict ({asked}): {listed}")
     notes += counts.reasoning.notes()
     notes += summary.repeats.notes(options.get("sampling") or {})
     notes += counts.image_tokens.notes()

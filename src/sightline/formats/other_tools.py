@@ -411,7 +411,9 @@ def _lmms_eval_sample(
         if source.is_whole and not ids:
             return str(record["doc_id"])
         if not ids:
-            expected = f"an id in 'doc' or in a metric; or {NAMED_COLUMNS.format('id=doc.FIELD')}"
+            expected = (
+                f"an id in 'doc' or in a metric; or {NAMED_COLUMNS.format('id=doc_id or id=doc.FIELD')}"
+            )
             raise location.error("does not say which sample it answers", field="doc.id", expected=expected)
         return identifier(ids[0], "doc.id", location)
     sample = conventions.sample_id([*ids, *(entry.get("local_path") for entry in objects)])
