@@ -176,6 +176,12 @@ WRONG = {
         "",
         ("score", "groups:mine.jsonl", "mine.jsonl", "--model", f"http://me:{SECRET}@host/v1#m"),
     ),
+    "--reasoning-tags with a key": ("", (*RUN, "baseline/chance", "--reasoning-tags", KEY)),
+    "--judge of a file with a password": (
+        "",
+        (*RUN, "baseline/chance", "--judge", f"human:https://me:{SECRET}@host/a.jsonl"),
+    ),
+    "--tag with a key": ("", (*RUN, "baseline/chance", "--tag", KEY)),
     "--set with a key": ("", (*RUN, "baseline/chance", "--set", f"text_metrics={KEY}")),
     "--model-arg": ("", (*RUN, "http://127.0.0.1:9/v1#m", "--model-arg", f"api_key={SECRET}")),
     "--model-arg executable": (

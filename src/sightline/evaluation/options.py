@@ -83,13 +83,16 @@ def effective(benchmark: Benchmark, setting: Setting, spec: Spec) -> EffectiveOp
     return EffectiveOptions(options, {name: value for name, value in sampling.items() if value is not None})
 
 
+_MAY_HOLD_SECRETS = {"store", "track_arg", "gen", "judge_gen", "model_arg"}
+"""What results do not show, or what has a check of its own, with a better remedy."""
+
+
 def _refuse_secrets(spec: Spec) -> None:
-    """Refuse what results would show to everybody; --gen and --model-arg have checks of their own."""
-    values = {"--model": spec.model, "--model-id": spec.model_id}
-    for name, value in [*values.items(), *((f"--set {name}", value) for name, value in spec.set.items())]:
-        if holds_secret(value):
+    """Refuse a secret in what results, exports and trackers show."""
+    for name, value in vars(spec).items():
+        if name not in _MAY_HOLD_SECRETS and holds_secret(value):
             raise UserError(
-                f"{name} contains a secret, which would be written to the results",
+                f"--{name.replace('_', '-')} contains a secret, which would be written to the results",
                 expected="a value without a password or API key",
             )
 
