@@ -268,3 +268,28 @@ def test_a_grade_that_inspect_does_not_know_is_not_wrong(tmp_path: Path) -> None
 def test_a_misspelled_tool_is_no_unknown_model(tmp_path: Path, written: str, meant: str) -> None:
     with pytest.raises(UserError, match=f"unknown judge '{written}', did you mean '({meant})'.*inspect_ai"):
         values(tmp_path, MME, written)
+
+
+def test_log_likelihoods_have_the_scores_of_lm_eval_and_no_responses(tmp_path: Path) -> None:
+    """The layout of a multiple-choice task of lm-eval 0.4.9.1; its acc is the mean of the records' acc."""
+    scores = [1.0, 1.0, 0.0, 1.0]
+    lines = [
+        {
+            "doc_id": number,
+            "doc": {"question": f"Q{number}", "choices": ["x", "y"]},
+            "target": "0",
+            "arguments": {f"gen_args_{one}": {"arg_0": f"Q{number}", "arg_1": f" {one}"} for one in range(2)},
+            "resps": [[[-1.2, False]], [[-2.3, False]]],
+            "filtered_resps": [[-1.2, False], [-2.3, False]],
+            "filter": "none",
+            "metrics": ["acc"],
+            "acc": acc,
+        }
+        for number, acc in enumerate(scores)
+    ]
+    file = tmp_path / "samples.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = values(tmp_path, file, "lm-eval")["acc", "all"]
+    assert (found.value, found.n) == (75, 4)
+    with pytest.raises(UserError, match=r"log-likelihoods of options are no responses.*--judge"):
+        values(tmp_path, file)

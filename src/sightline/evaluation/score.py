@@ -258,6 +258,7 @@ def read_answers(spec: Spec, benchmark: Benchmark, variant: str, file: Path) -> 
         questions="data" if _has_data(spec, benchmark) else "file",
         repeated=spec.repeated,
         columns=spec.columns,
+        scores_only=all(judge_kind(judge) == "tool" for judge in spec.judge),
     )
 
 

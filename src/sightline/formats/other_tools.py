@@ -311,7 +311,7 @@ def _record(
         options, empty_options, labels = shown, (), ()
     references = _target_of(record.get("target"), options, labels)
     variant = next((entry["variant"] for entry in objects if "variant" in entry), None)
-    responses = _responses(record, named, location)
+    responses = _responses(record, named, location, source)
     found = [
         Prediction(
             sample=sample,
@@ -412,7 +412,7 @@ def _lmms_eval_sample(
             return str(record["doc_id"])
         if not ids:
             expected = (
-                f"an id in 'doc' or in a metric; or {NAMED_COLUMNS.format('id=doc_id or id=doc.FIELD')}"
+                f"an id in 'doc' or in a metric; or {NAMED_COLUMNS.format('id=doc.FIELD or id=doc_id')}"
             )
             raise location.error("does not say which sample it answers", field="doc.id", expected=expected)
         return identifier(ids[0], "doc.id", location)
@@ -429,18 +429,23 @@ def _lmms_eval_sample(
     return sample
 
 
-def _responses(record: dict[str, Any], named: str, location: RecordLocation) -> list[Any]:
+def _responses(
+    record: dict[str, Any], named: str, location: RecordLocation, source: PredictionFile
+) -> list[Any]:
     """The responses, one a repeat: a text, a list of texts, or a list with such a list."""
     value = record[named]
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     responses = value if isinstance(value, list) else [value]
     if not responses or any(isinstance(one, bool | list | dict) for one in responses):
+        if source.scores_only:
+            return [""]
         raise location.error(
             "has no answer",
             field=named,
             found=value,
-            expected="a text or a list of texts; log-likelihoods of options are no responses",
+            expected="a text or a list of texts; log-likelihoods of options are no responses, but the tool's "
+            "scores of them count with its name as --judge",
         )
     return responses
 
@@ -654,6 +659,7 @@ def read_predictions(
     questions: Literal["", "data", "file"] = "",
     repeated: Repeated = "error",
     columns: Mapping[str, str] | None = None,
+    scores_only: bool = False,
 ) -> list[Prediction]:
     """Read the answers in a file, whatever tool wrote it.
 
@@ -666,8 +672,9 @@ def read_predictions(
         questions: Where the questions are, as in `PredictionFile`.
         repeated: What happens if a probe has several answers, as in the file of a tool that appends to it.
         columns: The columns of the file, or the fields of its records, that hold an id, a response and so on.
+        scores_only: Whether only the scores of the file's tool count, as in `PredictionFile`.
     """
-    source = PredictionFile(path, conventions, setting, allow_missing, questions)
+    source = PredictionFile(path, conventions, setting, allow_missing, questions, scores_only)
     content = read_bytes(path)
     if is_inspect_log(path, content):
         predictions = read_inspect_log(source, columns or {})

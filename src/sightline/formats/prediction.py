@@ -130,7 +130,7 @@ class PredictionFile(Struct, frozen=True):
     With `allow_missing`, a reader skips an answer that a record lacks, so that it counts as missing; without
     it, a missing answer is an error. `questions` says where the questions are: with `data`, an answer may
     name no variant (''), and `match` gives it the only one of its sample; with `file`, the file alone
-    holds them.
+    holds them. With `scores_only`, the tool's scores are the verdicts: a log of log-likelihoods has no more.
     """
 
     path: Path
@@ -138,6 +138,7 @@ class PredictionFile(Struct, frozen=True):
     setting: str
     allow_missing: bool = False
     questions: Literal["", "data", "file"] = ""
+    scores_only: bool = False
 
     @property
     def is_whole(self) -> bool:
