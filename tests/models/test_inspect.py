@@ -388,9 +388,7 @@ def test_two_servers_under_one_name_are_asked_each(tmp_path: Path, monkeypatch: 
 
 
 def test_a_secret_in_an_argument_is_refused_whatever_its_depth() -> None:
-    with pytest.raises(
-        UserError, match=r"--model-arg extra_body\.extra_headers contains a secret"
-    ) as refused:
+    with pytest.raises(UserError, match="--model-arg extra_body contains a secret") as refused:
         model_of(extra_body={"a": 1, "extra_headers": {"x": KEY}})
     assert KEY not in str(refused.value)
 
@@ -409,7 +407,7 @@ def test_the_providers_own_arguments_reach_it_and_it_is_closed_in_the_end() -> N
         ("inspect/stand-in/m", {"api_key": KEY}, "api_key contains a secret.*environment variable"),
         ("inspect/stand-in/m", {"aws_session_token": KEY}, "contains a secret"),
         ("inspect/stand-in/m", {"default_headers": {"x": KEY}}, "contains a secret"),
-        ("inspect/stand-in/m", {"base_url": f"http://me:{KEY}@h/v1"}, "base_url contains a password"),
+        ("inspect/stand-in/m", {"base_url": f"http://me:{KEY}@h/v1"}, "base_url contains a secret"),
         ("inspect/stand-in/m", {"timeout": -1}, "--model-arg"),
     ],
 )

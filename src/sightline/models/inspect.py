@@ -11,7 +11,7 @@ import math
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextvars import Context
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from sightline.errors import UserError, hide_key, is_secret_name, unknown_name
+from sightline.errors import UserError, hide_key, unknown_name
 from sightline.formats.files import json_digest
 from sightline.formats.other_tools import inspect_reasoning, inspect_usage
 from sightline.formats.prediction import NO_ANSWER, finish_reason
@@ -71,7 +71,7 @@ def inspect(rest: str, spec: str, options: ModelOptions) -> Sequence[Model]:
     refuse_adapter(options.args, spec)
     own = {name: value for name, value in options.args.items() if name in InspectArgs.__struct_fields__}
     passed = {name: value for name, value in options.args.items() if name not in own}
-    refuse_secrets(passed)
+    _refuse_password(passed)
     return [InspectModel(rest, spec, read_values("--model-arg", own, InspectArgs), passed)]
 
 
@@ -337,13 +337,7 @@ _IN_PROCESS = ("hf", "mockllm", "nnterp", "none", "transformer_lens")
 """Providers of inspect that send nothing to a server."""
 
 
-def refuse_secrets(passed: Mapping[str, Any]) -> None:
-    for name in _names(passed):
-        if is_secret_name(name):
-            raise UserError(
-                f"--model-arg {name} contains a secret, which would be written to the results",
-                expected=_FROM_ENVIRONMENT,
-            )
+def _refuse_password(passed: Mapping[str, Any]) -> None:
     address = _split(str(passed.get("base_url", "")), "--model-arg base_url")
     if address.username or address.password or address.query:
         raise UserError(
@@ -422,17 +416,6 @@ def _split(address: str, source: str) -> SplitResult:
         raise UserError(
             f"{source} is not a valid URL ({error})", expected="such as http://host:8000/v1"
         ) from None
-
-
-def _names(value: Any, within: str = "") -> Iterator[str]:
-    """The names of all arguments; nested ones follow a dot."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield f"{within}{name}"
-            yield from _names(inner, f"{within}{name}.")
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _names(inner, within)
 
 
 def _digest(value: Any) -> str:
