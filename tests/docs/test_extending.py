@@ -106,7 +106,7 @@ def test_a_judge_prompt_of_the_page_is_an_option(changed: Callable[[str], Call],
     code = (
         "from sightline.benchmarks.registry import benchmark\nfrom sightline.types import Case\n"
         "from sightline.scoring.scorer import ModelScorer, by_question\n"
-        "scorers = benchmark('codis').scorers({'judge_prompt': 'strict'})\n"
+        "scorers = benchmark('codis').scorers({'judge_prompt': 'strict', 'judge_image': False})\n"
         "scorer = by_question(scorers, ModelScorer)['correct']\n"
         "case = Case(('k',), 'correct', 'Up?', ('up',), ('down',))\n"
         "print(scorer.ask(case)[0].parts[0].text, scorer.read(case, 'Wrong.').verdict)"

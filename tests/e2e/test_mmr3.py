@@ -384,7 +384,7 @@ def test_a_label_of_three_hundred_values_has_no_subsets(
 def test_answers_alone_are_nothing_to_ask_about(here: Done, capsys: pytest.CaptureFixture[str]) -> None:
     before = here.server.stats()["requests"]
     asking = ["run", "mmr3:context", "--model", here.server.model, "--set", "answers=all/answers.jsonl"]
-    assert "there is nothing to send" in refused(capsys, *asking)
+    assert "no data folder for mmr3:context" in refused(capsys, *asking)
     assert here.server.stats()["requests"] == before
 
 

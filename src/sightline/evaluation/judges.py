@@ -278,6 +278,9 @@ def check_judge_kinds(
                 f"the judge '{judge}' has nothing to decide: these options of {benchmark.name} ask no model",
                 expected="--judge rules, or other values of --set",
             )
+
+
+def check_judge_options(judges: Sequence[str], options: Mapping[str, Any]) -> None:
     for name in ("judge_answers", "judge_image"):
         if options.get(name) and "model" not in map(judge_kind, judges):
             raise UserError(f"--set {name}=on has no effect: no judge is a model", expected="--judge MODEL")

@@ -25,6 +25,7 @@ from sightline.evaluation.judges import (
     JudgePanel,
     RecordedJudge,
     check_judge_kinds,
+    check_judge_options,
     human_judge,
     judge_kind,
     make_judges,
@@ -167,6 +168,8 @@ def prepare_evaluation(
     )
     split = split_of(benchmark, spec)
     check_judge_kinds(benchmark, spec.judge, options.benchmark, asks_model=calls_model)
+    if calls_model:
+        check_judge_options(spec.judge, options.benchmark)
     spec = replace_options(spec, judge=with_deciding_rules(benchmark, spec.judge, options.benchmark))
     measures = prepare_measures(benchmark, options.benchmark)
     config = load_config(spec.config)

@@ -18,7 +18,7 @@ from sightline.benchmarks.registry import benchmark as find_benchmark
 from sightline.benchmarks.released import cluster_of, inspect_sample
 from sightline.engine.limits import Account, Counts
 from sightline.errors import UserError, unknown_name
-from sightline.evaluation.judges import judge_kind
+from sightline.evaluation.judges import check_judge_options, judge_kind
 from sightline.evaluation.options import (
     EvaluationDescription,
     effective,
@@ -170,6 +170,7 @@ def _read_all(spec: Spec, file: str | None, partners: Mapping[str, str]) -> _Sco
     prepared = prepare_evaluation(
         spec, calls_model=False, answers=predictions if derived else None, own_answers=not has_file
     )
+    check_judge_options(spec.judge, prepared.task.options.benchmark)
     task, needed = prepared.task, prepared.task.partners
     for name in partners:
         if name not in needed:
