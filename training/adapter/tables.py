@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sightline.benchmarks.released import published
-from sightline.metrics.significance import LEVEL, holm
+from sightline.metrics.significance import holm
+from sightline.metrics.statistics import LEVEL
 from training.adapter.design import (
     KINDS,
     LOSSES,

@@ -24,8 +24,8 @@ from sightline.evaluation.estimate import RequestsEstimate, RequestTally
 from sightline.formats.jsonl import counted_notes
 from sightline.images import BadImage
 from sightline.metrics.flips import probe_pairs
-from sightline.metrics.significance import LEVEL, Comparison, flip_clusters, holm
-from sightline.metrics.statistics import cluster_positions, clustered_mean
+from sightline.metrics.significance import Comparison, flip_clusters, holm
+from sightline.metrics.statistics import LEVEL, cluster_positions, clustered_mean
 from sightline.reporting.table import (
     Column,
     Field,

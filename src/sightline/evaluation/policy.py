@@ -19,13 +19,12 @@ from sightline.evaluation.compare import significance_of
 from sightline.evaluation.options import split_condition
 from sightline.formats.files import read_bytes, write_atomically
 from sightline.metrics.significance import (
-    LEVEL,
     ONLY_POINTS,
     Comparison,
     corrected_together,
     difference_interval,
 )
-from sightline.metrics.statistics import Interval
+from sightline.metrics.statistics import LEVEL, Interval
 from sightline.reporting.table import (
     Column,
     Field,

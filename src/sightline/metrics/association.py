@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from sightline.metrics.significance import LEVEL
 from sightline.metrics.statistics import (
+    LEVEL,
     POWER_80,
     Clusters,
     Estimates,

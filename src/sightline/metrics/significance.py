@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from sightline.metrics.flips import ComparedAnswers, GroupPair
-from sightline.metrics.statistics import POWER_80, Floats, Interval, difference_intervals
+from sightline.metrics.statistics import LEVEL, POWER_80, Floats, Interval, difference_intervals
 from sightline.metrics.tally import Terms, TermTable, VerdictPattern, verdict_pattern
 from sightline.scoring.similarity import PRECISION
 from sightline.types import (
@@ -35,9 +35,6 @@ from sightline.types import (
     difference_range,
     each_value,
 )
-
-LEVEL = 0.05
-"""The p-value up to which a difference is called significant (3.3.1: 95 % confidence)."""
 
 _EXACT = 100_000
 """The number of sums up to which all flips are counted. Sums of fractions with a common denominator are

@@ -26,6 +26,9 @@ UNDEFINED = "no confidence interval: without one of the clusters, the value is u
 _Z = 1.959963984540054  # the normal quantile that leaves 2.5 % above it
 _ROUNDING = 1e-9
 
+LEVEL = 0.05
+"""The p-value up to which a difference is called significant (3.3.1: 95 % confidence)."""
+
 POWER_80 = _Z + 0.8416212335729143
 """The sum of the normal quantiles of 97.5 % and 80 %: the standard errors that a two-sided test at 5 %
 detects with a power of 80 %."""

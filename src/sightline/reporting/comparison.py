@@ -12,13 +12,13 @@ from sightline.errors import UserError, some_of, unknown_name
 from sightline.formats.jsonl import are_named
 from sightline.metrics.flips import LISTS, AnswerChange, ChangeCounts, count_changes, group_changes
 from sightline.metrics.significance import (
-    LEVEL,
     ComparedSide,
     Comparison,
     MarginVerdict,
     MetricSubset,
     Significance,
 )
+from sightline.metrics.statistics import LEVEL
 from sightline.reporting.notes import (
     definition_notes,
     gathered,
