@@ -59,7 +59,7 @@ def test_the_prompt_ends_behind_the_prediction_and_braces_in_answers_stay() -> N
 
 
 def test_a_judge_who_sees_is_shown_the_image_before_the_same_words() -> None:
-    images, words = prompt_of(seeing(accepted(PROMPT)))
+    images, words = prompt_of(seeing(accepted(PROMPT), True))
     assert images == ["/data/x.jpg"]
     assert words == prompt_of(accepted(PROMPT))[1]
 

@@ -176,7 +176,7 @@ def _image(path: str, digest: str, folders: RunImages) -> SentImage:
     return SentImage(path, file.digest, file)
 
 
-# -- Names without the paths, the addresses and the people of the user
+# -- Names without paths and addresses of the user, and without those of humans
 
 RUN_BY = ("hf", "inspect", "sglang", "vllm")
 """The first part of a model's name that says how it is run."""
@@ -192,7 +192,7 @@ def public_judges(judges: str) -> str:
 
 
 def public_judge(name: str) -> str:
-    """The name of a judge without its address or folder, and without the names of people.
+    """The name of a judge without its address or folder, and without the names of humans.
 
     >>> [public_judge(name) for name in ("http://10.0.0.1:8000/v1#see", "hf//srv/see", "human:a/b.jsonl")]
     ['see', 'hf/see', 'human']

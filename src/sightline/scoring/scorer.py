@@ -241,10 +241,11 @@ def same_or_different(prompt: str) -> ModelScorer:
         first, second = case.texts
         return (user(fill(prompt, question=case.probe_question, first=first, second=second)),)
 
-    def read(case: Case, reply: str) -> Reading:
-        return Reading(read_verdict(reply, SAME), reply)
+    return ModelScorer("same_or_different", "same_meaning", ask, _reader(SAME), max_attempts=2)
 
-    return ModelScorer("same_or_different", "same_meaning", ask, read, max_attempts=2)
+
+def _reader(vocabulary: VerdictWords) -> Callable[[Case, str], Reading]:
+    return lambda case, reply: Reading(read_verdict(reply, vocabulary), reply)
 
 
 def same_meaning_by_model() -> ModelScorer:
@@ -260,14 +261,13 @@ def right_answer() -> ModelScorer:
         texts = {"references": "\n".join(case.references), "answer": case.texts[0]}
         return (user(fill(prompt, question=case.probe_question, **texts)),)
 
-    def read(case: Case, reply: str) -> Reading:
-        return Reading(read_verdict(reply, CORRECT), reply)
-
-    return ModelScorer("right_answer", "correct", ask, read, max_attempts=2)
+    return ModelScorer("right_answer", "correct", ask, _reader(CORRECT), max_attempts=2)
 
 
-def seeing(scorer: ModelScorer) -> ModelScorer:
-    """The same judge, which gets the images of an answer before its prompt."""
+def seeing(scorer: ModelScorer, images: bool) -> ModelScorer:
+    """The same judge; with `images` it gets those of an answer before its prompt."""
+    if not images:
+        return scorer
 
     def ask(case: Case) -> tuple[Message, ...]:
         *before, last = scorer.ask(case)

@@ -176,7 +176,7 @@ class Codis(Benchmark):
         return [
             RuleScorer("codis/rules", "correct", _judge_answer),
             RuleScorer("codis/same_meaning", "same_meaning", _judge_meaning),
-            seeing(judge) if options["judge_image"] else judge,
+            seeing(judge, options["judge_image"]),
             same_meaning_by_model(),
         ]
 

@@ -184,8 +184,7 @@ class Contextual(Benchmark):
     def scorers(self, options: Mapping[str, Any]) -> Sequence[Scorer]:
         """Rules for short references; a model with the prompt of Figure 20."""
         prompt, released = load(__package__)["judge"]["text"], options["judge_parse"] == "released"
-        by_model = accepted(prompt, released=released)
-        by_model = seeing(by_model) if options["judge_image"] else by_model
+        by_model = seeing(accepted(prompt, released=released), options["judge_image"])
         return [RuleScorer("contextual/rules", "correct", _judge_response), by_model]
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:

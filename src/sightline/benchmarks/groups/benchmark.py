@@ -191,7 +191,7 @@ class Groups(Benchmark):
         rules = RuleScorer("mmr3/contains", "correct", partial(_judge_answer, task=options["task"]))
         judges = [same_meaning_by_model()]
         if options["judge_answers"]:
-            judges.append(seeing(right_answer()) if options["judge_image"] else right_answer())
+            judges.append(seeing(right_answer(), options["judge_image"]))
         if options["embedder"] == "none":
             return [rules, *judges]
         form = post_process_as_printed if options["form"] == "printed" else post_process

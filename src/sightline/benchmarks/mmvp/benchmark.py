@@ -153,7 +153,7 @@ class MMVP(base.Benchmark):
             return (Message("system", (Text(prompt["system"]),)), user(fill(prompt["text"], **texts)))
 
         judge = ModelScorer("mmvp/yes_no", "correct", ask, _read_judge)
-        return [*super().scorers(options), seeing(judge) if options["judge_image"] else judge]
+        return [*super().scorers(options), seeing(judge, options["judge_image"])]
 
     def metrics(self, options: Mapping[str, Any]) -> Sequence[Metric]:
         """That of the released gpt_grader.py, and accuracy, which other tools print."""
